@@ -44,7 +44,7 @@ static void fan_out(struct exchange *x)
     memset(served, 0, sizeof(served));
     for (size_t i = 0; i < watch_count; i++)
         if (watches[i])
-            stream_wake(watches[i]);
+            exchange_wake_stream(watches[i]);
     exchange_answer(x, 200, (struct http_headers){ 0 }, S("ok"));
 }
 

@@ -32,7 +32,7 @@ def resident_mb(pid):
 
 
 class Operator:
-    """Started and ready: it leads, its caches are synced and its controllers begin."""
+    """Started and ready: it leads, its caches are synced and its controllers start."""
 
     def __init__(self, flyball, config):
         before = time.monotonic()
@@ -41,7 +41,7 @@ class Operator:
         port = None
         for line in self.process.stderr:
             port = port or re.search(r"serving /healthz.* port=(\d+)", line)
-            if "controllers begin" in line:
+            if "starting controllers" in line:
                 break
         self.ready_ms = 1000 * (time.monotonic() - before)
         with urllib.request.urlopen(f"http://127.0.0.1:{port[1]}/readyz") as answer:

@@ -84,7 +84,7 @@ static int64_t due(const struct stream *s)
 static void tick(struct timer *timer)
 {
     struct stream *s = container_of(timer, struct stream, tick);
-    stream_wake(s->x);
+    exchange_wake_stream(s->x);
     timer_set(server.loop, timer, loop_mono_ns(server.loop) + NS_PER_MS, tick);
 }
 
@@ -165,11 +165,11 @@ static void on_request(void *context, struct exchange *x)
     }
     struct stream *s = mem_zero(1, sizeof(*s));
     s->x = x;
-    s->is_watch = query_get(a, query, S("watch"), &value) == 1;
-    s->has_list = query_get(a, query, S("sendInitialEvents"), &value) == 1;
-    if (query_get(a, query, S("limit"), &value) == 1)
+    s->is_watch = uri_query_get(a, query, S("watch"), &value) == 1;
+    s->has_list = uri_query_get(a, query, S("sendInitialEvents"), &value) == 1;
+    if (uri_query_get(a, query, S("limit"), &value) == 1)
         str_to_i64(value, &limit);
-    if (query_get(a, query, S("continue"), &value) == 1)
+    if (uri_query_get(a, query, S("continue"), &value) == 1)
         str_to_i64(value, &from);
     s->at = MIN((size_t)from, server.pods);
     s->end = limit ? MIN(s->at + (size_t)limit, server.pods) : server.pods;

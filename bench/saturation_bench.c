@@ -3,7 +3,7 @@
  *
  * The feature is the real one; its caches are filled by hand and no server is asked. Two kinds of cycle
  * are measured: one in which nothing is new, as nearly all are, and one in which every model's load moved,
- * so that decisions, metrics and the turns to come are made anew. */
+ * so that decisions, metrics and the turns to come are made again. */
 #include "base/log.h"
 #include "budget.h"
 #include "saturation/saturation_controller.h"
@@ -69,7 +69,7 @@ static void fill(struct saturation *s)
         s->variant_records, s->deployments, s->statefulsets, s->sets, s->pods, s->hpas,
         s->namespaces
     };
-    struct sat_news news;
+    struct sat_report news;
     auto_arena struct arena a = { 0 };
     for (size_t i = 0; i < countof(all); i++)
         cache_list_begin(all[i]);
@@ -99,7 +99,7 @@ static void feed_all(struct saturation *s, double kv)
                 int n =
                     snprintf(pod, sizeof(pod), STR_FMT "-x-%d", STR_ARG(v->spec.target_name), p);
                 struct sat_sample *sample =
-                    collect_put(&m->feed.samples, (str){ pod, (size_t)n }, now);
+                    collect_add_sample(&m->feed.samples, (str){ pod, (size_t)n }, now);
                 sample->kv = kv;
                 sample->queue = 0;
             }
@@ -113,7 +113,7 @@ static double cycle_ms(struct saturation *s)
         .name = S("cycle"), .ns = S(""), .now_ns = clock_wall_ns(), .arena = &arena, .context = s
     };
     int64_t begin = clock_cpu_ns();
-    saturation_cycle(&r);
+    saturation_run_cycle(&r);
     double ms = (double)(clock_cpu_ns() - begin) / 1e6;
     arena_done(&arena);
     return ms;

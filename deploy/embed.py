@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Puts manifests into the program, packed: embed.py OUTPUT NAME INPUT... writes `struct manifest NAME[]`."""
+"""Embeds compressed manifests in the program: embed.py OUTPUT NAME INPUT... writes `struct manifest NAME[]`."""
 import gzip
 import pathlib
 import sys
@@ -9,7 +9,7 @@ with open(output, "w", encoding="utf-8") as out:
     out.write('#include "src/cmd/manifests.h"\n\n')
     for number, path in enumerate(inputs):
         out.write(f"static const unsigned char packed_{number}[] = {{\n")
-        data = gzip.compress(path.read_bytes(), mtime=0)  # the same bytes from the same file
+        data = gzip.compress(path.read_bytes(), mtime=0)  # mtime=0: reproducible output
         for at in range(0, len(data), 24):
             out.write(" " + "".join(f"{byte}," for byte in data[at : at + 24]) + "\n")
         out.write("};\n\n")

@@ -138,7 +138,7 @@ static int listen_on(struct apiserver *s, const struct apiserver_options *o, con
                                      .port = o->port,
                                      .tls = tls,
                                      .on_request = on_request,
-                                     .limited = on_limited,
+                                     .on_limit = on_limited,
                                      .context = s };
     int result = http_server_new(s->loop, &h, &s->http, e);
     tls_unref(tls);

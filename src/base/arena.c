@@ -1,5 +1,11 @@
 /* Bump allocator over a chain of blocks: see arena.h. Blocks double from 4 KiB to 256 KiB; a larger
- * request gets a block of its own. */
+ * request gets its own block.
+ *
+ *     first -> [used...] -> [used..  ] -> [kept     ] -> [kept     ] -> NULL
+ *                           ^ current
+ *
+ * Blocks up to `current` hold live allocations. Blocks after it were allocated before a reset and
+ * are reused before a new one is requested; their `used` is stale until they become current. */
 #include "arena.h"
 
 #include <stdarg.h>
@@ -16,8 +22,9 @@ void arena_done(struct arena *a)
     *a = (struct arena){ 0 };
 }
 
-/* Makes `current` a block with room: a kept one if it is large enough, else a new one before it. */
-static void advance(struct arena *a, size_t need)
+/* Makes `current` a block with room: the next kept one if it is large enough, otherwise a new one
+ * inserted before it, so that a large request does not discard the kept blocks. */
+static void advance_block(struct arena *a, size_t need)
 {
     struct arena_block *kept = a->current ? a->current->next : a->first;
     if (!kept || kept->cap < need) {
@@ -38,10 +45,10 @@ static void advance(struct arena *a, size_t need)
 
 void *arena_room(struct arena *a, size_t bytes)
 {
-    assert(bytes < SIZE_MAX / 2); /* callers bound what strangers send */
+    assert(bytes < SIZE_MAX / 2); /* callers bound the size of untrusted input */
     size_t need = (bytes + ARENA_ALIGN - 1) & ~(size_t)(ARENA_ALIGN - 1);
     if (!a->current || a->current->cap - a->current->used < need)
-        advance(a, need);
+        advance_block(a, need);
     char *p = a->current->bytes + a->current->used;
     a->current->used += need;
     return p;
@@ -66,7 +73,7 @@ str arena_str(struct arena *a, str text)
 
 str arena_printf(struct arena *a, const char *format, ...)
 {
-    char small[256]; /* most texts are: then they are made once, not measured first */
+    char small[256]; /* most texts fit: they are then formatted once instead of measured first */
     va_list args, again;
     va_start(args, format);
     va_copy(again, args);

@@ -1,7 +1,8 @@
-/* Memory that dies together: many small allocations, one free. `{0}` is an empty arena.
+/* Region allocator: many small allocations, one free. `{0}` is an empty arena.
  *
- * Scratch lives one turn: take a mark, work, reset to the mark. Blocks are kept for the next turn,
- * so a steady state allocates nothing. What must outlive the arena is copied out. */
+ * Scratch memory lives for one turn of the loop: take a mark, work, reset to the mark. Blocks are
+ * kept for the next turn, so a steady state allocates nothing. Data that must outlive the arena has
+ * to be copied out. */
 #ifndef FLYBALL_ARENA_H
 #define FLYBALL_ARENA_H
 
@@ -11,7 +12,7 @@ enum { ARENA_ALIGN = 16 };
 
 struct arena_block {
     struct arena_block *next;
-    size_t used, cap;
+    size_t used, cap; /* bytes */
     _Alignas(ARENA_ALIGN) char bytes[];
 };
 
@@ -27,10 +28,11 @@ struct arena_mark {
 void arena_done(struct arena *a);
 #define auto_arena __attribute__((cleanup(arena_done)))
 
-void *arena_room(struct arena *a,
-                 size_t bytes); /* aligned for anything; holds what was there before */
+/* Uninitialized memory, aligned for any type. */
+void *arena_room(struct arena *a, size_t bytes);
 
-/* The same, zeroed. In place, because most are small and of a size that the compiler knows. */
+/* Zeroed memory. Inline, because most allocations are small and of a size that is known at compile
+ * time. */
 static inline void *arena_alloc(struct arena *a, size_t bytes)
 {
     struct arena_block *b = a->current;
@@ -45,12 +47,13 @@ static inline void *arena_alloc(struct arena *a, size_t bytes)
 void *arena_array(struct arena *a, size_t count, size_t bytes); /* the same, overflow-checked */
 #define arena_new(a, type) ((type *)arena_alloc((a), sizeof(type)))
 
-str arena_str(struct arena *a, str text); /* copies; the copy ends in NUL */
+str arena_str(struct arena *a, str text); /* a copy, terminated with NUL */
 str arena_printf(struct arena *a, const char *format, ...) PRINTF_LIKE(2, 3);
-str arena_join(struct arena *a, const str *parts, size_t n); /* one after the other */
+str arena_join(struct arena *a, const str *parts, size_t n); /* concatenates the parts */
 
 struct arena_mark arena_mark(const struct arena *a);
-void arena_reset(struct arena *a, struct arena_mark mark); /* `(struct arena_mark){0}`: all of it */
-size_t arena_bytes(const struct arena *a);                 /* held from the system */
+void arena_reset(struct arena *a,
+                 struct arena_mark mark);  /* `(struct arena_mark){0}`: everything */
+size_t arena_bytes(const struct arena *a); /* allocated from the system */
 
 #endif

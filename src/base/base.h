@@ -1,14 +1,16 @@
-/* base: what every other folder stands on. It knows nothing of JSON, networks or Kubernetes.
+/* base: the foundation of every other folder. It knows nothing about JSON, networks or Kubernetes.
  *
- *   str, buf, arena, vec, map, heap    text and containers
+ *   str, buf, utf8, base64, regex      text
+ *   arena, vec, map, set, heap, list   memory and containers
  *   err, log                           failure as a value, and the one place that prints
  *   clock, duration, rfc3339, tz       time
  *   civil, natural, quantity, random   numbers
- *   metrics, sha256, sum               what is counted, and fingerprints
+ *   metrics, sha256, sum               our own metrics, fingerprints and checksums
  *
- * Memory: text is a slice (`str`) that borrows; `buf`, `arena`, `vec` and `map` own what they hold and
- * have a `_done`. Memory that cannot be had ends the program with one sentence (see mem.c): what is
- * as large as a stranger wants it (bodies, headers, files) is bounded before it is allocated.
+ * Memory: text is a slice (`str`) that borrows; `buf`, `arena`, `vec` and `map` own what they hold
+ * and have a `_done`. Running out of memory aborts the program with one message (see mem.c), so
+ * everything whose size a client chooses (bodies, headers, files) is bounded before it is
+ * allocated.
  *
  * Read first: str.h, err.h, arena.h. */
 #ifndef FLYBALL_BASE_H
@@ -32,10 +34,12 @@
 #define PRINTF_LIKE(format_at, args_at) __attribute__((format(printf, format_at, args_at)))
 #define UNUSED __attribute__((unused))
 
-/* A long-lived object opens with a magic number; CHECK states that a pointer is still one of ours. */
+/* A long-lived object starts with a magic number; CHECK asserts that a pointer still refers to
+ * one. */
 #define CHECK(object, expected) assert((object) && (object)->magic == (expected))
 
-/* Owner locals: freed at the end of their scope unless take() hands them over. */
+/* Local variables that own memory or a descriptor: released at the end of their scope unless take()
+ * transfers ownership. */
 #define auto_free __attribute__((cleanup(mem_free_at)))
 #define auto_close __attribute__((cleanup(fd_close_at)))
 #define take(pointer)                                                                              \
@@ -46,12 +50,12 @@
         taken_;                                                                                    \
     })
 
-/* Allocation that does not return NULL. Sizes are checked for overflow. */
-void *mem_alloc(size_t bytes);                         /* uninitialised */
+/* Allocation that never returns NULL. Sizes are checked for overflow. */
+void *mem_alloc(size_t bytes);                         /* uninitialized */
 void *mem_zero(size_t count, size_t bytes);            /* zeroed */
 void *mem_grow(void *old, size_t count, size_t bytes); /* realloc */
-char *mem_dup(const char *text, size_t bytes);         /* copy with a final NUL */
+char *mem_dup(const char *text, size_t bytes);         /* a copy, terminated with NUL */
 void mem_free_at(void *pointer_to_pointer);
-void fd_close_at(int *fd); /* keeps errno; ignores negative */
+void fd_close_at(int *fd); /* preserves errno; ignores a negative descriptor */
 
 #endif

@@ -1,4 +1,6 @@
-/* See base64.h. */
+/* Base64: see base64.h. A group is three bytes or four letters, most significant first; the URL
+ * variant translates to and from the standard alphabet, because tokens are short and one decoder is
+ * enough. */
 #include "base64.h"
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -15,7 +17,7 @@ void base64_encode(struct buf *out, str bytes)
     }
 }
 
-static int value_of(char c)
+static int letter_value(char c)
 {
     const char *at = c ? strchr(alphabet, c) : NULL;
     return at ? (int)(at - alphabet) : -1;
@@ -27,6 +29,8 @@ static void put_group(struct buf *out, uint32_t group, int letters)
         buf_putc(out, (char)(group >> (16 - 8 * k)));
 }
 
+/* `letters` counts the letters of the current group and `padding` its '='; 4 means that the text is
+ * complete. Go accepts line breaks anywhere, also inside a group. */
 int base64_decode(struct buf *out, str text)
 {
     size_t before = out->n;
@@ -36,9 +40,9 @@ int base64_decode(struct buf *out, str text)
         char c = text.p[i];
         if (c == '\n' || c == '\r')
             continue;
-        int value = c == '=' ? 0 : value_of(c);
+        int value = c == '=' ? 0 : letter_value(c);
         padding += c == '=';
-        /* '=' only ends the text, and only as the third or fourth of its group */
+        /* padding is allowed only at the end, as the third or fourth letter of its group */
         if (value < 0 || (padding && c != '=') || (c == '=' && letters + padding < 3))
             goto bad;
         group = group << 6 | (uint32_t)value;
@@ -48,7 +52,7 @@ int base64_decode(struct buf *out, str text)
             group = 0;
             letters = 0;
             if (padding)
-                padding = 4; /* anything but line breaks is too much from now on */
+                padding = 4; /* complete: only line breaks may follow */
         } else if (padding > 2) {
             goto bad;
         }

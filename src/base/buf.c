@@ -1,4 +1,6 @@
-/* Byte builder: see buf.h. Grows by doubling, so that n puts cost O(n). */
+/* Byte buffer: see buf.h. Capacity doubles, so appending n bytes costs O(n) in total. Every write
+ * keeps the invariant n < cap and p[n] == NUL, so the bytes can be passed to C functions at any
+ * time. */
 #include "buf.h"
 
 #include <stdarg.h>

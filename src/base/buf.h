@@ -1,12 +1,12 @@
-/* A growing run of bytes: the builder for text that leaves the program. `{0}` is an empty one.
- * The buffer owns its bytes; they are always followed by a NUL that does not count. */
+/* A growing byte buffer, used to build text that leaves the program. `{0}` is an empty buffer.
+ * The buffer owns its bytes; they are always followed by a NUL that is not part of `n`. */
 #ifndef FLYBALL_BUF_H
 #define FLYBALL_BUF_H
 
 #include "str.h"
 
 struct buf {
-    char *p; /* owned; NULL while nothing was put */
+    char *p; /* owned; NULL until the first write */
     size_t n;
     size_t cap;
 };
@@ -17,8 +17,8 @@ void buf_done(struct buf *b); /* frees; the buffer is empty and usable again */
 char *buf_reserve(struct buf *b, size_t more); /* room at the end; does not change n */
 void buf_put(struct buf *b, str text);
 void buf_printf(struct buf *b, const char *format, ...) PRINTF_LIKE(2, 3);
-void buf_consume(struct buf *b, size_t n); /* drops n bytes at the front */
-char *buf_take(struct buf *b);             /* hands the NUL-ended bytes over; free() them */
+void buf_consume(struct buf *b, size_t n); /* removes n bytes from the front */
+char *buf_take(struct buf *b);             /* transfers the NUL-terminated bytes; free() them */
 
 static inline void buf_putc(struct buf *b, char c)
 {

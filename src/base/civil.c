@@ -1,8 +1,9 @@
 /* Civil dates: see civil.h.
  *
- * Years are counted from March, so that the leap day is the last of its year and the months before
- * it have a fixed pattern: the first day of month m (March is 0) is day (153 m + 2) / 5. Everything
- * repeats after an era of 400 years, 146097 days. */
+ * Years start in March, so that the leap day is the last day of its year and the months before it
+ * follow a fixed pattern: the first day of month m (March is 0) is day (153 m + 2) / 5 of the year.
+ * The calendar repeats after an era of 400 years or 146097 days. No loop and no table: both
+ * directions take constant time for any year. */
 #include "civil.h"
 
 enum { ERA_YEARS = 400, ERA_DAYS = 146097, DAYS_TO_1970 = 719468 /* from 0000-03-01 */ };
@@ -24,6 +25,7 @@ bool civil_is_date(struct civil_date date)
            date.day <= civil_month_days(date.year, date.month);
 }
 
+/* C division truncates toward zero; years and days before the epoch need rounding down. */
 static int64_t floor_div(int64_t a, int64_t b)
 {
     return a / b - (a % b < 0);
@@ -45,7 +47,7 @@ struct civil_date civil_from_days(int64_t days)
     days += DAYS_TO_1970;
     int64_t era = floor_div(days, ERA_DAYS);
     int64_t day_in_era = days - era * ERA_DAYS;
-    /* take the leap days out, so that every year has 365 */
+    /* remove the leap days, so that every year has 365 days */
     int64_t year_in_era =
         (day_in_era - day_in_era / 1460 + day_in_era / 36524 - day_in_era / 146096) / 365;
     int64_t day_in_year = day_in_era - (year_in_era * 365 + year_in_era / 4 - year_in_era / 100);

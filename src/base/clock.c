@@ -1,4 +1,4 @@
-/* Clocks: see clock.h. */
+/* Clocks: see clock.h. The only file in `base` that reads the time. */
 #include "clock.h"
 
 #include <time.h>

@@ -1,7 +1,15 @@
 /* Go durations: see duration.h.
  *
- * The magnitude is kept unsigned up to 2^63 so that the most negative duration can be read. The
- * fraction goes through a double in the same steps as in Go, so that the last nanosecond of "0.3333h" is the same. */
+ *     duration   [+-] ( "0" | term { term } )
+ *     term       digits [ "." digits ] unit
+ *
+ * Functions named take_* consume a prefix of `*rest`; they return what they read, and the caller
+ * decides whether an empty prefix is an error.
+ *
+ * Two details follow Go rather than good taste. The magnitude is kept unsigned up to 2^63, so that
+ * the most negative duration can be parsed. The fraction is converted through a double in the same
+ * steps as in Go, so that the last nanosecond of "0.3333h" is the same; exact integer arithmetic
+ * would be simpler, but would disagree with the API server. */
 #include "duration.h"
 
 #include <stdio.h>
@@ -27,7 +35,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-static int wrong(str text, err_t *e)
+static int refuse_text(str text, err_t *e)
 {
     return err_set(e, EINVAL,
                    "duration \"" STR_FMT
@@ -35,12 +43,12 @@ static int wrong(str text, err_t *e)
                    STR_ARG(text));
 }
 
-static int too_long(str text, err_t *e)
+static int refuse_range(str text, err_t *e)
 {
     return err_set(e, ERANGE, "duration \"" STR_FMT "\" is longer than 292 years", STR_ARG(text));
 }
 
-/* Takes the digits before the point off `*rest`. */
+/* The digits before the decimal point; false if the number exceeds 2^63. */
 static bool take_whole(str *rest, uint64_t *ret)
 {
     uint64_t value = 0;
@@ -57,10 +65,11 @@ static bool take_whole(str *rest, uint64_t *ret)
 
 struct fraction {
     uint64_t value;
-    double scale; /* a power of ten: value / scale is what was written */
+    double scale; /* a power of ten: the fraction as written is value / scale */
 };
 
-/* Takes the digits after the point off `*rest`; those that no longer fit are skipped. */
+/* The digits after the decimal point. Digits that no longer fit are consumed and ignored, as in
+ * Go. */
 static struct fraction take_fraction(str *rest)
 {
     struct fraction f = { 0, 1 };
@@ -74,6 +83,8 @@ static struct fraction take_fraction(str *rest)
     return f;
 }
 
+/* NULL: unknown unit. A unit extends to the next digit or point, so "1hm" is an unknown unit, not
+ * two. */
 static const struct unit *take_unit(str *rest)
 {
     size_t n = 0;
@@ -87,7 +98,7 @@ static const struct unit *take_unit(str *rest)
     return NULL;
 }
 
-/* Takes one number with its unit off `*rest` and adds it to `*sum`. */
+/* Adds one number with its unit to `*sum`, which never exceeds 2^63. */
 static int take_term(str *rest, uint64_t *sum)
 {
     size_t before = rest->n;
@@ -110,7 +121,7 @@ static int take_term(str *rest, uint64_t *sum)
     if (__builtin_mul_overflow(value, unit->ns, &product) || product > MAGNITUDE_MAX)
         return -ERANGE;
     product += (uint64_t)((double)fraction.value * ((double)unit->ns / fraction.scale));
-    *sum += product; /* both at most 2^63 and an hour: no wrap */
+    *sum += product; /* both at most 2^63 plus an hour: cannot wrap */
     return *sum > MAGNITUDE_MAX ? -ERANGE : 0;
 }
 
@@ -121,21 +132,21 @@ int duration_parse(str text, int64_t *ret_ns, err_t *e)
     if (negative || (rest.n && rest.p[0] == '+'))
         rest = str_from(rest, 1);
     if (rest.n == 0)
-        return wrong(text, e);
+        return refuse_text(text, e);
     uint64_t sum = 0;
     if (!str_eq(rest, S("0")))
         while (rest.n) {
             int r = take_term(&rest, &sum);
             if (r)
-                return r == -ERANGE ? too_long(text, e) : wrong(text, e);
+                return r == -ERANGE ? refuse_range(text, e) : refuse_text(text, e);
         }
     if (!negative && sum == MAGNITUDE_MAX)
-        return too_long(text, e);
+        return refuse_range(text, e);
     *ret_ns = negative ? (int64_t)(0 - sum) : (int64_t)sum;
     return 0;
 }
 
-/* "12.5" for 12500 and 3 digits: no zeros at the end, no lonely point. */
+/* "12.5" for 12500 and 3 digits: no trailing zeros, no trailing point. Returns the length. */
 static size_t print_scaled(char *out, size_t room, uint64_t value, int digits)
 {
     uint64_t scale = 1;
@@ -149,6 +160,8 @@ static size_t print_scaled(char *out, size_t room, uint64_t value, int digits)
     return out[used - 1] == '.' ? used - 1 : used;
 }
 
+/* Below a second Go prints one unit with a fraction ("1.5ms"); from a second on it prints hours,
+ * minutes and seconds without leading zero units ("1m0s"), and only the seconds have a fraction. */
 str duration_text(int64_t ns, char out[static DURATION_TEXT_MAX])
 {
     uint64_t left = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;

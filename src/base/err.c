@@ -1,4 +1,5 @@
-/* Error values: see err.h. */
+/* Error values: see err.h. The text is inside the value, so that errors need no allocation and no
+ * owner; 500 bytes hold any sentence that we write, and longer ones are truncated visibly. */
 #include "err.h"
 
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* See file.h. */
+/* Files: see file.h. A file is read to its end instead of by its size: files in /proc report a size
+ * of 0. */
 #include "file.h"
 
 #include <fcntl.h>
@@ -32,7 +33,7 @@ int file_read(const char *path, size_t max, struct buf *out, err_t *e)
     }
 }
 
-void file_allow_many(void)
+void file_raise_limit(void)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {

@@ -1,15 +1,15 @@
-/* Small files, whole. */
+/* Reading small files, and the limit on open files. */
 #ifndef FLYBALL_FILE_H
 #define FLYBALL_FILE_H
 
 #include "buf.h"
 
-/* Appends the file's bytes. -EFBIG when it has more than `max`; a sentence naming the file. Opened
- * anew by path each time: files of the kubelet change behind a symbolic link. */
+/* Appends the file's bytes; -EFBIG if it has more than `max`. The error names the file. The path is
+ * opened on every call, because the kubelet replaces mounted files by switching a symbolic link. */
 int file_read(const char *path, size_t max, struct buf *out, err_t *e);
 
-/* Lets this process have as many files and sockets open as the system permits: programs are started with a
- * lower limit, for the sake of those that cannot bear many. */
-void file_allow_many(void);
+/* Raises the soft limit on open files and sockets to the hard limit. The default soft limit is low
+ * for the sake of programs that use select(). */
+void file_raise_limit(void);
 
 #endif

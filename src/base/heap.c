@@ -1,4 +1,7 @@
-/* Binary heap: see heap.h. */
+/* Binary heap: see heap.h.
+ *
+ * Invariants: no node precedes its parent at index (i - 1) / 2, and nodes[i]->place == i + 1.
+ * Sifting moves a hole instead of swapping, so each step writes one slot. */
 #include "heap.h"
 
 void heap_done(struct heap *h)
@@ -9,12 +12,12 @@ void heap_done(struct heap *h)
     *h = (struct heap){ 0 };
 }
 
-static bool before(const struct heap_node *a, const struct heap_node *b)
+static bool precedes(const struct heap_node *a, const struct heap_node *b)
 {
     return a->key != b->key ? a->key < b->key : a->order < b->order;
 }
 
-static void set(struct heap *h, size_t i, struct heap_node *node)
+static void set_node(struct heap *h, size_t i, struct heap_node *node)
 {
     h->nodes[i] = node;
     node->place = i + 1;
@@ -22,26 +25,28 @@ static void set(struct heap *h, size_t i, struct heap_node *node)
 
 static void sift_up(struct heap *h, size_t i, struct heap_node *node)
 {
-    for (; i > 0 && before(node, h->nodes[(i - 1) / 2]); i = (i - 1) / 2)
-        set(h, i, h->nodes[(i - 1) / 2]);
-    set(h, i, node);
+    for (; i > 0 && precedes(node, h->nodes[(i - 1) / 2]); i = (i - 1) / 2)
+        set_node(h, i, h->nodes[(i - 1) / 2]);
+    set_node(h, i, node);
 }
 
 static void sift_down(struct heap *h, size_t i, struct heap_node *node)
 {
     for (size_t child; (child = 2 * i + 1) < h->n; i = child) {
-        if (child + 1 < h->n && before(h->nodes[child + 1], h->nodes[child]))
+        if (child + 1 < h->n && precedes(h->nodes[child + 1], h->nodes[child]))
             child++;
-        if (!before(h->nodes[child], node))
+        if (!precedes(h->nodes[child], node))
             break;
-        set(h, i, h->nodes[child]);
+        set_node(h, i, h->nodes[child]);
     }
-    set(h, i, node);
+    set_node(h, i, node);
 }
 
-static void settle(struct heap *h, size_t i, struct heap_node *node)
+/* Puts a node with a new key into the hole at index i, moving it in the one direction that its key
+ * requires. */
+static void place_node(struct heap *h, size_t i, struct heap_node *node)
 {
-    if (i > 0 && before(node, h->nodes[(i - 1) / 2]))
+    if (i > 0 && precedes(node, h->nodes[(i - 1) / 2]))
         sift_up(h, i, node);
     else
         sift_down(h, i, node);
@@ -52,7 +57,7 @@ void heap_put(struct heap *h, struct heap_node *node, int64_t key)
     node->key = key;
     node->order = ++h->counter;
     if (node->place) {
-        settle(h, node->place - 1, node);
+        place_node(h, node->place - 1, node);
         return;
     }
     if (h->n == h->cap) {
@@ -70,5 +75,5 @@ void heap_del(struct heap *h, struct heap_node *node)
     node->place = 0;
     struct heap_node *last = h->nodes[--h->n];
     if (last != node)
-        settle(h, hole, last);
+        place_node(h, hole, last);
 }

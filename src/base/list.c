@@ -1,7 +1,8 @@
-/* See list.h. */
+/* Intrusive list: see list.h. */
 #include "list.h"
 
-static void insert(struct list *l, struct list_item *item, struct list_item *before)
+/* Inserts before an item of the list; NULL: at the end. */
+static void insert_before(struct list *l, struct list_item *item, struct list_item *before)
 {
     assert(!item->in);
     *item = (struct list_item){ before, before ? before->previous : l->last, l };
@@ -12,12 +13,12 @@ static void insert(struct list *l, struct list_item *item, struct list_item *bef
 
 void list_append(struct list *l, struct list_item *item)
 {
-    insert(l, item, NULL);
+    insert_before(l, item, NULL);
 }
 
 void list_prepend(struct list *l, struct list_item *item)
 {
-    insert(l, item, l->first);
+    insert_before(l, item, l->first);
 }
 
 void list_remove(struct list_item *item)

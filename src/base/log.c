@@ -1,5 +1,6 @@
-/* Log lines: see log.h. A line is built whole and written with one call, so that lines of several
- * threads do not mix. */
+/* Log lines: see log.h. Each line is built in full and written with one write(), so that lines from
+ * several threads do not interleave. The settings are global and not synchronized: change them only
+ * while there is one thread. */
 #include "log.h"
 
 #include "buf.h"
@@ -63,6 +64,7 @@ static void put_quoted(struct buf *line, str text)
     buf_putc(line, '"');
 }
 
+/* True if a text value needs no quotes in key=value form. */
 static bool is_plain(str text)
 {
     for (size_t i = 0; i < text.n; i++) {
@@ -136,5 +138,5 @@ void log_write(enum log_level level, const char *message, const struct log_kv *k
     if (settings.sink)
         settings.sink(settings.context, buf_str(&line));
     else if (write(STDERR_FILENO, line.p, line.n) < 0)
-        return; /* nowhere left to complain */
+        return; /* there is nowhere to report this */
 }

@@ -1,11 +1,11 @@
-/* The one place that prints: leveled lines on standard error, key=value or JSON.
+/* Logging: leveled lines on standard error, as key=value or JSON. Nothing else in the program logs.
  *
  *     log_info("replica bounds changed", KV("hpa", name), KV_INT("min", 5), KV_INT("was", 1));
  *
  *     2026-11-15T21:23:04.123Z info replica bounds changed hpa=web min=5 was=1
  *
- * Secrets are never passed here: a token, key or password has no KV. Values are quoted where they
- * need it, so that a stranger's text cannot forge a line. */
+ * Never pass a token, key or password. Values are quoted where necessary, so that text from a
+ * client cannot forge a line. */
 #ifndef FLYBALL_LOG_H
 #define FLYBALL_LOG_H
 
@@ -34,7 +34,8 @@ struct log_kv {
 #define log_error(...) LOG_AT_(LOG_ERROR, __VA_ARGS__)
 
 void log_setup(enum log_level least, enum log_format format);
-/* Lines go to `sink` instead of standard error (tests, the live screen); NULL: back to the default. */
+/* Sends lines to `sink` instead of standard error (tests, the live screen); NULL restores the
+ * default. */
 void log_redirect(void (*sink)(void *context, str line), void *context);
 bool log_enabled(enum log_level level);
 int log_level_parse(str name, enum log_level *ret); /* debug, info, warn, error */

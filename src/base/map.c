@@ -1,4 +1,12 @@
-/* Hash map: see map.h. Load stays below 3/4; the table halves never, as maps here live at their peak. */
+/* Hash map: see map.h. The load factor stays at or below 3/4, so a probe always finds an empty
+ * slot. The table never shrinks, because maps here stay near their peak size.
+ *
+ * Deletion keeps every run of slots contiguous (backward shift), so that a lookup can stop at the
+ * first empty slot and tombstones never accumulate:
+ *
+ *     slot      3    4    5    6          delete B          3    4    5    6
+ *     key      [A]  [B]  [C]  [ ]        ---------->       [A]  [C]  [ ]  [ ]
+ *     home      3    3    4                                 3    4 */
 #include "map.h"
 
 #include "random.h"
@@ -19,8 +27,8 @@ void map_done(struct map *m)
     *m = (struct map){ 0 };
 }
 
-/* The slot of the key, or the empty one where it belongs. The table is never full. */
-static struct map_slot *find(const struct map *m, uint64_t hash, str key)
+/* The slot of the key, or the empty slot where it belongs. The table is never full. */
+static struct map_slot *find_slot(const struct map *m, uint64_t hash, str key)
 {
     for (size_t i = hash & (m->cap - 1);; i = (i + 1) & (m->cap - 1)) {
         struct map_slot *s = &m->slots[i];
@@ -29,35 +37,36 @@ static struct map_slot *find(const struct map *m, uint64_t hash, str key)
     }
 }
 
-static void grow(struct map *m)
+static void grow_table(struct map *m)
 {
     struct map bigger = { .cap = m->cap ? m->cap * 2 : 8, .n = m->n };
     bigger.slots = mem_zero(bigger.cap, sizeof(*bigger.slots));
     for (size_t i = 0; i < m->cap; i++)
         if (m->slots[i].hash)
-            *find(&bigger, m->slots[i].hash, m->slots[i].key) = m->slots[i];
+            *find_slot(&bigger, m->slots[i].hash, m->slots[i].key) = m->slots[i];
     free(m->slots);
     *m = bigger;
 }
 
 void *map_get(const struct map *m, str key)
 {
-    return m->n ? find(m, map_hash(key), key)->value : NULL;
+    return m->n ? find_slot(m, map_hash(key), key)->value : NULL;
 }
 
 void *map_put(struct map *m, str key, void *value)
 {
     if ((m->n + 1) * 4 > m->cap * 3)
-        grow(m);
+        grow_table(m);
     uint64_t hash = map_hash(key);
-    struct map_slot *s = find(m, hash, key);
+    struct map_slot *s = find_slot(m, hash, key);
     void *old = s->hash ? s->value : NULL;
     m->n += !s->hash;
     *s = (struct map_slot){ hash, key, value };
     return old;
 }
 
-/* Closes the hole by moving back every later slot of the run that may live there. */
+/* Fills the hole with the next slot of the run whose home is at or before the hole, and repeats
+ * with the hole that this leaves, until the run ends. */
 static void close_hole(struct map *m, size_t hole)
 {
     size_t mask = m->cap - 1;
@@ -75,7 +84,7 @@ void *map_del(struct map *m, str key)
 {
     if (!m->n)
         return NULL;
-    struct map_slot *s = find(m, map_hash(key), key);
+    struct map_slot *s = find_slot(m, map_hash(key), key);
     if (!s->hash)
         return NULL;
     void *value = s->value;

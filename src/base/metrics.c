@@ -1,5 +1,16 @@
-/* Metrics: see metrics.h. A series is one block: its label values, its counts and its key lie behind
- * it. The key is the values with their lengths, so that no value can imitate another pair. */
+/* Metrics: see metrics.h.
+ *
+ * A series is one allocation:
+ *
+ *     struct metric | counts[bound_n + 1] | values[label_n] | key bytes
+ *
+ * The key is each label value preceded by its length, so that no value can be confused with a pair
+ * of others ("a","bc" and "ab","c"). The values point into the key bytes, so each is stored once.
+ *
+ * A family is found by name and a series by key, both in hash maps; nothing is sorted until the
+ * registry is read, which happens once per scrape while counting happens all the time. A read in
+ * parts (metrics_read_next) holds no pointer between calls, only the name of the last family:
+ * families are never removed, series may be. */
 #include "metrics.h"
 
 #include "buf.h"
@@ -10,19 +21,19 @@
 
 struct metric {
     struct metric_family *family;
-    str key;           /* in the block */
-    const str *values; /* in the block */
-    double value;
-    uint64_t count;
-    uint64_t counts[]; /* histogram: one a bound and one above */
+    str key;           /* in this allocation */
+    const str *values; /* in this allocation */
+    double value;      /* histogram: the sum of all observations */
+    uint64_t count;    /* histogram: all observations */
+    uint64_t counts[]; /* histogram: one per bound, and one above the last */
 };
 
 struct metric_family {
     struct metric_spec spec;
     size_t label_n;
-    struct map series; /* key → struct metric, owned */
-    metric_teller *tell;
-    void *tell_context;
+    struct map series;     /* key → struct metric, owned */
+    metric_source *source; /* NULL: all series are stored here */
+    void *source_context;
 };
 
 struct collector {
@@ -81,6 +92,7 @@ struct metric_family *metrics_family(struct metrics *m, const struct metric_spec
     return f;
 }
 
+/* The lookup key of label values: each value after its length. */
 static void put_key(struct buf *out, const struct metric_family *f, const str *values)
 {
     for (size_t i = 0; i < f->label_n; i++) {
@@ -89,7 +101,7 @@ static void put_key(struct buf *out, const struct metric_family *f, const str *v
     }
 }
 
-/* The values are copied as part of the key. */
+/* A series at 0. The label values are copied as part of the key. */
 static struct metric *metric_new(struct metric_family *f, str key)
 {
     size_t count_n = f->spec.kind == METRIC_HISTOGRAM ? f->spec.bound_n + 1 : 0;
@@ -141,7 +153,7 @@ void metric_observe(struct metric *s, double value)
     const struct metric_spec *spec = &s->family->spec;
     assert(spec->kind == METRIC_HISTOGRAM);
     size_t i = 0;
-    while (i < spec->bound_n && !(value <= spec->bounds[i])) /* NaN: the last */
+    while (i < spec->bound_n && !(value <= spec->bounds[i])) /* NaN: the last bucket */
         i++;
     s->counts[i]++;
     s->count++;
@@ -157,6 +169,7 @@ bool metric_drop(struct metric_family *f, const str *values)
     return s != NULL;
 }
 
+/* Collects first and deletes then, because a map must not change while it is iterated. */
 size_t metric_drop_where(struct metric_family *f, const char *label, str value)
 {
     size_t at = 0;
@@ -192,7 +205,7 @@ void metrics_off_read(struct metrics *m, const void *context)
 
 /* ---- reading */
 
-static int by_values(const void *a, const void *b)
+static int compare_values(const void *a, const void *b)
 {
     const struct metric *const *x = a, *const *y = b;
     int order = 0;
@@ -202,7 +215,7 @@ static int by_values(const void *a, const void *b)
 }
 
 /* The values of a map in an array that the caller frees. */
-static void **values_of(const struct map *m)
+static void **map_values(const struct map *m)
 {
     void **all = mem_zero(m->n + 1, sizeof(*all));
     size_t n = 0;
@@ -211,10 +224,11 @@ static void **values_of(const struct map *m)
     return all;
 }
 
+/* Reports a family and its stored series in the order of their label values. */
 static void read_family(struct metric_family *f, const struct metrics_reader *reader)
 {
-    auto_free void **series = values_of(&f->series);
-    qsort(series, f->series.n, sizeof(*series), by_values);
+    auto_free void **series = map_values(&f->series);
+    qsort(series, f->series.n, sizeof(*series), compare_values);
     if (reader->family)
         reader->family(reader->context, &f->spec);
     for (size_t i = 0; i < f->series.n; i++) {
@@ -227,12 +241,13 @@ static void read_family(struct metric_family *f, const struct metrics_reader *re
     }
 }
 
-void metric_tell(struct metric_family *f, metric_teller *tell, void *context)
+void metric_set_source(struct metric_family *f, metric_source *source, void *context)
 {
-    f->tell = tell;
-    f->tell_context = context;
+    f->source = source;
+    f->source_context = context;
 }
 
+/* The family with the next larger name. A linear search: there are some dozens of families. */
 static struct metric_family *family_after(const struct metrics *m, const char *name)
 {
     struct metric_family *next = NULL;
@@ -245,19 +260,21 @@ static struct metric_family *family_after(const struct metrics *m, const char *n
     return next;
 }
 
+/* The callbacks of metrics_on_read() run once, before the first part. */
 bool metrics_read_next(struct metrics *m, struct metrics_place *at,
                        const struct metrics_reader *reader)
 {
     for (size_t i = 0; !at->family && i < m->collectors.n; i++)
         m->collectors.at[i].collect(m->collectors.at[i].context);
     struct metric_family *f =
-        at->told ? map_get(&m->families, str_c(at->family)) : family_after(m, at->family);
+        at->source_next ? map_get(&m->families, str_c(at->family)) : family_after(m, at->family);
     if (!f)
         return false;
-    if (!at->told)
+    if (!at->source_next)
         read_family(f, reader);
     at->family = f->spec.name;
-    at->told = f->tell ? f->tell(f->tell_context, &f->spec, at->told, reader) : 0;
+    at->source_next =
+        f->source ? f->source(f->source_context, &f->spec, at->source_next, reader) : 0;
     return true;
 }
 

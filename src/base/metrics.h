@@ -1,12 +1,12 @@
-/* What the program counts about itself: families of counters, gauges and histograms with labelled
- * series that come and go. Any folder counts; prom/exposition.h writes them for a scrape.
+/* The program's own metrics: families of counters, gauges and histograms with labeled series that
+ * come and go. Any folder may register some; prom/exposition.h writes them for a scrape.
  *
  *     struct metric_family *total = metrics_family(m, &(struct metric_spec){
  *         .name = "workqueue_adds_total", .help = "Keys added", .kind = METRIC_COUNTER, .labels = { "name" } });
  *     metric_add(METRIC(total, queue->name), 1);
  *
- * A registry owns its families and series, and belongs to one thread. A series stays valid until it is
- * dropped: keep the pointer where counting is hot. */
+ * A registry owns its families and series, and belongs to one thread. A series stays valid until it
+ * is dropped: keep the pointer on hot paths. */
 #ifndef FLYBALL_METRICS_H
 #define FLYBALL_METRICS_H
 
@@ -16,7 +16,7 @@ enum metric_kind { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
 
 enum { METRIC_LABELS_MAX = 8 };
 
-/* Texts and bounds are borrowed for ever: let them be literals. */
+/* Texts and bounds are borrowed for the lifetime of the registry: use literals. */
 struct metric_spec {
     const char *name, *help;
     enum metric_kind kind;
@@ -32,25 +32,29 @@ struct metric; /* one series */
 struct metrics *metrics_new(void);
 void metrics_free(struct metrics *m);
 
-/* Registers, or finds the family of that name, which must be of the same kind and labels. */
+/* Registers a family, or returns the registered one of that name, which must have the same kind and
+ * labels. */
 struct metric_family *metrics_family(struct metrics *m, const struct metric_spec *spec);
 
-/* The series with these label values (as many as the family has labels), made at 0 when new. */
+/* The series with these label values (as many as the family has labels); a new one starts at 0. */
 struct metric *metric_at(struct metric_family *f, const str *values);
 #define METRIC(family, ...) metric_at((family), (const str[]){ __VA_ARGS__ })
-#define METRIC_ALONE(family) metric_at((family), NULL) /* of a family without labels */
+#define METRIC_ALONE(family)                                                                       \
+    metric_at((family), NULL) /* the one series of a family without labels */
 
 void metric_add(struct metric *s, double more);      /* counter (more >= 0) or gauge */
 void metric_set(struct metric *s, double value);     /* gauge */
 void metric_observe(struct metric *s, double value); /* histogram */
 
-bool metric_drop(struct metric_family *f, const str *values); /* true when it was there */
-/* Drops every series whose label has that value; answers how many. */
+bool metric_drop(struct metric_family *f, const str *values); /* false: there was no such series */
+/* Drops every series whose label has that value; returns how many. */
 size_t metric_drop_where(struct metric_family *f, const char *label, str value);
 
-/* `collect` is called before the registry is read: to set gauges that are only worth a look. */
+/* Calls `collect` before each read of the registry, to set gauges that are not worth updating all
+ * the time. */
 void metrics_on_read(struct metrics *m, void (*collect)(void *context), void *context);
-void metrics_off_read(struct metrics *m, const void *context); /* no longer for this context */
+void metrics_off_read(struct metrics *m,
+                      const void *context); /* removes this context's callbacks */
 
 /* ---- reading: families by name, series by label values */
 
@@ -59,11 +63,11 @@ struct metric_view {
     const str *values; /* of the labels, in their order */
     double value;      /* counter, gauge; the sum of a histogram */
     const uint64_t
-        *counts;    /* histogram: observations a bucket, bound_n + 1 of them, not summed up */
+        *counts;    /* histogram: observations per bucket, not cumulative; bound_n + 1 of them */
     uint64_t count; /* histogram: all observations */
 };
 
-/* `family` comes before the series of each, also of one without any. */
+/* `family` is called before the series of each family, even if there are none. */
 struct metrics_reader {
     void (*family)(void *context, const struct metric_spec *spec); /* may be NULL */
     void (*series)(void *context, const struct metric_view *series);
@@ -72,20 +76,22 @@ struct metrics_reader {
 
 void metrics_read(struct metrics *m, const struct metrics_reader *reader);
 
-/* In parts, for who has no room for all: a family a call, or some of the series that are told. False: there
- * is nothing left. */
-struct metrics_place { /* `{0}` is the beginning */
-    const char *family;
-    size_t told;
+/* Reads one part per call, for callers that cannot buffer everything: one family, or some of the
+ * series that a source provides. False: nothing is left. */
+struct metrics_place {  /* `{0}` is the beginning */
+    const char *family; /* the family read last */
+    size_t source_next; /* where its source continues; 0: the family is complete */
 };
 bool metrics_read_next(struct metrics *m, struct metrics_place *at,
                        const struct metrics_reader *reader);
 
-/* ---- series that are not kept: where there is one for each of many things that hold their numbers
- * themselves, `tell` is asked when the registry is read, and calls reader->series for some, from number `from`
- * on. It returns the number to go on with, maybe after a while; 0: those were the last. */
-typedef size_t metric_teller(void *context, const struct metric_spec *spec, size_t from,
+/* ---- series that the registry does not store: if many objects hold their own numbers, a source
+ * provides their series when the registry is read. It calls reader->series for some of them,
+ * starting at position `from`, and returns the position to continue at in the next call, or 0 after
+ * the last one. */
+typedef size_t metric_source(void *context, const struct metric_spec *spec, size_t from,
                              const struct metrics_reader *reader);
-void metric_tell(struct metric_family *f, metric_teller *tell, void *context); /* NULL: no longer */
+void metric_set_source(struct metric_family *f, metric_source *source,
+                       void *context); /* NULL: no source */
 
 #endif

@@ -1,4 +1,10 @@
-/* Natural numbers: see natural.h. */
+/* Natural numbers: see natural.h.
+ *
+ * A number is limbs of nine decimal digits, least significant first; the highest limb in use is
+ * never 0, so that numbers compare by length first. With base 10^9 a decimal shift is mostly a
+ * memmove and printing is one snprintf per limb; with base 2^32 each would be a long division. Two
+ * limbs and a carry fit in 64 bits, and two limbs added fit in 32. The size is fixed, so every
+ * function that can grow a number returns false when it is full. */
 #include "natural.h"
 
 #include <stdio.h>
@@ -6,13 +12,13 @@
 enum { LIMB_DIGITS = 9 };
 static const uint32_t LIMB = 1000000000;
 
-static void trim(struct natural *x)
+static void trim_zeros(struct natural *x)
 {
     while (x->n && x->limb[x->n - 1] == 0)
         x->n--;
 }
 
-static bool push(struct natural *x, uint32_t limb)
+static bool push_limb(struct natural *x, uint32_t limb)
 {
     if (x->n == NATURAL_LIMBS)
         return false;
@@ -28,6 +34,7 @@ struct natural natural_of(uint64_t value)
     return x;
 }
 
+/* Nine digits at a time from the end, so that each group is one limb. */
 bool natural_from_digits(str digits, struct natural *ret)
 {
     while (digits.n && digits.p[0] == '0')
@@ -56,12 +63,13 @@ bool natural_mul(struct natural *x, uint32_t factor)
         carry /= LIMB;
     }
     for (; carry; carry /= LIMB)
-        if (!push(x, (uint32_t)(carry % LIMB)))
+        if (!push_limb(x, (uint32_t)(carry % LIMB)))
             return false;
-    trim(x); /* a factor of 0 */
+    trim_zeros(x); /* a factor of 0 */
     return true;
 }
 
+/* Whole limbs move; the rest, a factor below 10^9, is a multiplication. */
 bool natural_mul_power10(struct natural *x, size_t exponent)
 {
     if (x->n == 0)
@@ -86,7 +94,7 @@ uint32_t natural_div(struct natural *x, uint32_t divisor)
         x->limb[i] = (uint32_t)(rest / divisor);
         rest %= divisor;
     }
-    trim(x);
+    trim_zeros(x);
     return (uint32_t)rest;
 }
 
@@ -94,7 +102,7 @@ bool natural_add(struct natural *x, const struct natural *y)
 {
     uint32_t carry = 0;
     for (uint32_t i = 0; i < y->n || carry; i++) {
-        if (i == x->n && !push(x, 0))
+        if (i == x->n && !push_limb(x, 0))
             return false;
         x->limb[i] += carry + (i < y->n ? y->limb[i] : 0);
         carry = x->limb[i] >= LIMB;
@@ -111,7 +119,7 @@ void natural_sub(struct natural *x, const struct natural *y)
         borrow = x->limb[i] < less;
         x->limb[i] += borrow * LIMB - less;
     }
-    trim(x);
+    trim_zeros(x);
 }
 
 int natural_cmp(const struct natural *x, const struct natural *y)
@@ -124,6 +132,7 @@ int natural_cmp(const struct natural *x, const struct natural *y)
     return 0;
 }
 
+/* Unsigned arithmetic wraps, which is the modulus. */
 uint64_t natural_low(const struct natural *x)
 {
     uint64_t low = 0;

@@ -1,6 +1,7 @@
-/* Natural numbers of up to 288 decimal digits, without allocation: the exact arithmetic below
- * quantities. Base 10^9, because all that quantities ask is decimal shifts, powers of two and
- * printing. What would not fit is refused and leaves the number undefined. */
+/* Natural numbers of up to 288 decimal digits, without allocation: the exact arithmetic behind
+ * quantities. The base is 10^9, because quantities need only decimal shifts, powers of two and
+ * printing. An operation whose result does not fit returns false and leaves the number
+ * undefined. */
 #ifndef FLYBALL_NATURAL_H
 #define FLYBALL_NATURAL_H
 
@@ -14,14 +15,14 @@ struct natural {
 };
 
 struct natural natural_of(uint64_t value);
-bool natural_from_digits(str digits,
-                         struct natural *ret); /* only digits, any number of zeros first */
+/* Only digits, with any number of leading zeros. */
+bool natural_from_digits(str digits, struct natural *ret);
 
 bool natural_mul(struct natural *x, uint32_t factor);
 bool natural_mul_power10(struct natural *x, size_t exponent);
-uint32_t natural_div(struct natural *x, uint32_t divisor); /* answers the remainder */
+uint32_t natural_div(struct natural *x, uint32_t divisor); /* returns the remainder */
 bool natural_add(struct natural *x, const struct natural *y);
-void natural_sub(struct natural *x, const struct natural *y); /* y is not larger */
+void natural_sub(struct natural *x, const struct natural *y); /* y must not be larger */
 int natural_cmp(const struct natural *x, const struct natural *y);
 
 uint64_t natural_low(const struct natural *x);               /* modulo 2^64 */

@@ -1,9 +1,19 @@
 /* Quantities: see quantity.h.
  *
- * Go's package keeps most values as a 64-bit number with a scale and the rest as a big decimal, and
- * which of the two it was shows: in whether the text is given back as written, and in what its
- * accessors answer on overflow. Here all values are one kind of number; `wide` and `as_written` only
- * remember what Go would have done. */
+ * A value is a sign, a natural number and a power of ten. Parsing splits the text, joins the digits
+ * on both sides of the point, and moves the point and the suffix into the exponent; binary suffixes
+ * multiply by 1024 instead. Printing goes the other way: divide by 10 or 1024 as long as the result
+ * stays whole, then look up the suffix.
+ *
+ *     "1.5Gi"  ->  whole 1, fraction 5, Gi  ->  15 x 10^-1 x 1024^3  ->  16106127360 x 10^-1  ->  "1536Mi"
+ *
+ * Go's package stores most values as a 64-bit number with a scale (its fast path) and the rest as a
+ * big decimal. The difference is visible to clients: in whether a text is returned as written, and
+ * in what the accessors return on overflow. Here all values have one representation; `wide` and
+ * `as_written` only record what Go would have done.
+ *
+ * A quantity is never a double: 0.1 has no exact double, and sums of requests must not depend on
+ * their order. */
 #include "quantity.h"
 
 #include <stdio.h>
@@ -25,15 +35,16 @@ static const struct suffix {
 
 /* ---- parse */
 
-/* A text taken apart. */
+/* The pieces of a text; all borrow from it. */
 struct parts {
     bool negative;
-    str whole;    /* without zeros at the front */
+    str whole;    /* without leading zeros */
     str fraction; /* all its digits */
-    bool empty;   /* not one digit, not even a zero */
+    bool empty;   /* no digit at all, not even a zero */
     str suffix;
 };
 
+/* Removes the longest prefix of characters from `set`. */
 static str take_while(str *rest, const char *set)
 {
     size_t n = 0;
@@ -52,7 +63,9 @@ static bool take_sign(str *rest)
     return negative;
 }
 
-static bool take_apart(str text, struct parts *ret)
+/* Splits a text; false if it does not match the regular expression in quantity_parse(). Whether the
+ * suffix exists is checked later, because Go reports the two errors differently. */
+static bool split_text(str text, struct parts *ret)
 {
     static const char digits[] = "0123456789";
     struct parts p = { 0 };
@@ -73,7 +86,8 @@ static bool take_apart(str text, struct parts *ret)
     return rest.n == 0;
 }
 
-static bool read_suffix(str text, struct suffix *ret)
+/* A suffix of the table, or an exponent such as e3; "E" alone is exa, "E3" an exponent. */
+static bool parse_suffix(str text, struct suffix *ret)
 {
     for (size_t i = 0; i < countof(suffixes); i++)
         if (str_eqc(text, suffixes[i].text)) {
@@ -89,7 +103,7 @@ static bool read_suffix(str text, struct suffix *ret)
     return true;
 }
 
-/* Does Go's fast path take it? */
+/* Would Go's fast path accept it? */
 static bool is_small(const struct parts *p, const struct suffix *s)
 {
     size_t whole = MAX(p->whole.n, (size_t)1);
@@ -98,6 +112,8 @@ static bool is_small(const struct parts *p, const struct suffix *s)
     return whole + p->fraction.n <= SMALL_DIGITS && s->exponent - (int32_t)p->fraction.n >= NANO;
 }
 
+/* Would Go return the text as written? Its fast path caches the text if no digit could be
+ * canonicalized away. */
 static bool is_as_written(const struct parts *p, const struct suffix *s,
                           const struct natural *digits)
 {
@@ -107,7 +123,7 @@ static bool is_as_written(const struct parts *p, const struct suffix *s,
            p->whole.n > 0;
 }
 
-/* Drops what is finer than 10^exponent, rounding away from zero. True when nothing was lost. */
+/* Removes the digits below 10^exponent, rounding away from zero. True if nothing was lost. */
 static bool round_away(struct quantity *q, int32_t exponent)
 {
     bool exact = true;
@@ -122,13 +138,14 @@ static bool round_away(struct quantity *q, int32_t exponent)
     q->exponent = MAX(q->exponent, exponent);
     if (!exact) {
         struct natural one = natural_of(1);
-        natural_add(&q->digits, &one); /* division made room */
+        natural_add(&q->digits, &one); /* cannot fail: the division made room */
     }
     return exact;
 }
 
-/* Compares the sizes, without regard to signs. Numbers of different order need no digits; those of
- * the same order are at most as many digits apart as the longer one has. */
+/* Compares absolute values. Numbers of different order of magnitude differ without looking at
+ * digits; those of the same order need to be shifted by at most as many digits as the longer one
+ * has, so the shift always fits. */
 static int cmp_size(const struct quantity *a, const struct quantity *b)
 {
     if (!a->digits.n || !b->digits.n)
@@ -144,8 +161,9 @@ static int cmp_size(const struct quantity *a, const struct quantity *b)
     return natural_cmp(&x, &y);
 }
 
-/* The rules for what Go keeps as a big decimal. */
-static void limit(struct quantity *q)
+/* What Go does to a big decimal after parsing: round to nanos, cap a binary quantity at 2^63-1, and
+ * treat a binary quantity below 1 as decimal. */
+static void limit_wide(struct quantity *q)
 {
     struct quantity most = quantity_of(INT64_MAX, 0, QUANTITY_BINARY);
     struct quantity one = quantity_of(1, 0, QUANTITY_BINARY);
@@ -160,8 +178,9 @@ static void limit(struct quantity *q)
     }
 }
 
-/* How many digits there are without the zeros at both ends, which canonical form does not keep. */
-static size_t significant(str digits)
+/* The number of digits without leading and trailing zeros, which the canonical form does not
+ * keep. */
+static size_t count_significant(str digits)
 {
     while (digits.n && digits.p[0] == '0')
         digits = str_from(digits, 1);
@@ -170,39 +189,41 @@ static size_t significant(str digits)
     return digits.n;
 }
 
-static int unreadable(str text, const char *why, err_t *e)
+static int refuse_text(str text, const char *why, err_t *e)
 {
     return err_set(e, EINVAL, "quantity \"" STR_FMT "\": %s", STR_ARG(str_upto(text, 200)), why);
 }
 
+/* The regular expression and "unable to parse" are the texts of Go's package (quoted: apimachinery).
+ * The limits on characters and digits bound the work that one text can cause. */
 int quantity_parse(str text, struct quantity *ret, err_t *e)
 {
     struct parts p;
     struct suffix s;
     if (text.n > QUANTITY_BYTES_MAX)
-        return unreadable(text, "a quantity has at most 255 characters", e);
-    if (text.n == 0 || !take_apart(text, &p))
-        return unreadable(text,
-                          "quantities must match the regular expression "
-                          "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
-                          e);
-    if (!read_suffix(p.suffix, &s))
-        return unreadable(
+        return refuse_text(text, "a quantity has at most 255 characters", e);
+    if (text.n == 0 || !split_text(text, &p))
+        return refuse_text(text,
+                           "quantities must match the regular expression "
+                           "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+                           e);
+    if (!parse_suffix(p.suffix, &s))
+        return refuse_text(
             text,
             "unable to parse quantity's suffix, which must be one of n u m k M G T P E "
             "Ki Mi Gi Ti Pi Ei or an exponent such as e3",
             e);
-    if (p.empty && !is_small(&p, &s)) /* but "m" alone is zero, as in Go */
-        return unreadable(text, "unable to parse numeric part of quantity", e);
+    if (p.empty && !is_small(&p, &s)) /* "m" alone is zero, as in Go */
+        return refuse_text(text, "unable to parse numeric part of quantity", e);
     char joined[QUANTITY_BYTES_MAX];
     memcpy(joined, p.whole.p, p.whole.n);
     if (p.fraction.n)
         memcpy(joined + p.whole.n, p.fraction.p, p.fraction.n);
     str digits = { joined, p.whole.n + p.fraction.n };
-    if (significant(digits) > QUANTITY_DIGITS_MAX)
-        return unreadable(text, "a quantity has at most 128 digits", e);
+    if (count_significant(digits) > QUANTITY_DIGITS_MAX)
+        return refuse_text(text, "a quantity has at most 128 digits", e);
     struct quantity q = { .negative = p.negative, .format = s.format, .wide = !is_small(&p, &s) };
-    natural_from_digits(digits, &q.digits); /* it has the room, also for the powers of 1024 below */
+    natural_from_digits(digits, &q.digits); /* fits, with room for the powers of 1024 below */
     q.as_written = !q.wide && is_as_written(&p, &s, &q.digits);
     q.exponent = -(int32_t)p.fraction.n;
     if (s.format == QUANTITY_BINARY)
@@ -211,7 +232,7 @@ int quantity_parse(str text, struct quantity *ret, err_t *e)
     else
         q.exponent += s.exponent;
     if (q.wide)
-        limit(&q);
+        limit_wide(&q);
     q.negative = q.negative && q.digits.n;
     *ret = q;
     return 0;
@@ -272,6 +293,8 @@ int quantity_cmp(const struct quantity *a, const struct quantity *b)
     return a->negative ? cmp_size(b, a) : cmp_size(a, b);
 }
 
+/* Both operands are shifted to the smaller exponent; then the digits are added or subtracted. The
+ * result is limited so that print_decimal() has room to shift by up to two more digits. */
 int quantity_add(struct quantity *sum, const struct quantity *more)
 {
     struct quantity a = *sum, b = *more;
@@ -322,7 +345,7 @@ static const char *suffix_of(enum quantity_format format, int32_t exponent)
     return NULL;
 }
 
-/* Divides as often as it comes out even, at most `most` times; answers how often. */
+/* Divides as long as there is no remainder, at most `most` times; returns how often. */
 static int32_t take_factors(struct natural *x, uint32_t factor, int32_t most)
 {
     int32_t times = 0;
@@ -335,7 +358,8 @@ static int32_t take_factors(struct natural *x, uint32_t factor, int32_t most)
     return times;
 }
 
-/* A whole number of at least 1024, which is what the binary suffixes are for. */
+/* False unless it is a whole number of at least 1024: anything else has no binary form, and Go
+ * prints it as decimal. */
 static bool print_binary(const struct quantity *q, char *out, size_t room)
 {
     struct quantity size = *q, least = quantity_of(1024, 0, QUANTITY_BINARY);
@@ -350,12 +374,13 @@ static bool print_binary(const struct quantity *q, char *out, size_t room)
     return true;
 }
 
+/* Go's exponents are multiples of three; those without a suffix are printed as e21. */
 static void print_decimal(const struct quantity *q, char *out, size_t room)
 {
     struct natural x = q->digits;
     int64_t exponent = (int64_t)q->exponent + take_factors(&x, 10, NATURAL_DIGITS);
     for (; exponent % 3; exponent--)
-        natural_mul(&x, 10); /* two digits: without the factors above there is room */
+        natural_mul(&x, 10); /* at most two digits, and quantity_add() leaves room for three */
     char digits[NATURAL_DIGITS + 1];
     natural_text(&x, digits);
     const char *sign = q->negative ? "-" : "";
@@ -392,19 +417,19 @@ int quantity_canonical(str text, char out[static QUANTITY_TEXT_MAX], str *ret, e
     return 0;
 }
 
-/* ---- as Go answers */
+/* ---- Go's results */
 
-/* The low 64 bits of the size times 10^by. */
+/* The low 64 bits of the absolute value times 10^by. */
 static uint64_t low_bits(const struct quantity *q, int64_t by)
 {
     uint64_t low = natural_low(&q->digits);
-    for (; by > 0 && low; by--) /* ends after 64 rounds: ten is even */
+    for (; by > 0 && low; by--) /* at most 64 rounds: each factor of ten adds a zero bit */
         low *= 10;
     return low;
 }
 
-/* A 64-bit number that overflows: some powers of ten are one multiplication, which wraps, the others
- * a loop, which gives up. */
+/* Go scales a 64-bit number by some powers of ten with one multiplication, which wraps on overflow,
+ * and by the others in a loop, which gives up and returns 0. */
 static int64_t go_overflow(const struct quantity *q, int64_t by)
 {
     uint64_t low = low_bits(q, by);
@@ -412,8 +437,8 @@ static int64_t go_overflow(const struct quantity *q, int64_t by)
     return wraps ? (int64_t)(q->negative ? 0 - low : low) : 0;
 }
 
-/* A big decimal is counted in nanos (in units if it was cut to the maximum). Scaling up multiplies,
- * scaling down rounds up, which for a negative one is towards zero and happens after wrapping. */
+/* Go counts a big decimal in nanos (in units if it was capped). Scaling up multiplies; scaling down
+ * rounds up, which for a negative value is toward zero, and happens after wrapping. */
 int64_t quantity_go_scaled(const struct quantity *q, int32_t exponent)
 {
     int64_t fit;

@@ -1,4 +1,6 @@
-/* PCG-XSH-RR 64/32 after O'Neill's paper: see random.h. */
+/* PCG-XSH-RR 64/32 after O'Neill's paper: see random.h. A linear congruential generator whose
+ * output is its high bits, xor-shifted and rotated by the highest five. The stream selects the
+ * increment, which must be odd. */
 #include "random.h"
 
 #include <stdio.h>
@@ -31,10 +33,11 @@ uint32_t random_u32(struct random *r)
     return (mixed >> turn) | (mixed << (-turn & 31));
 }
 
+/* Rejects the first 2^32 mod bound values, so that every remainder is equally likely. */
 uint32_t random_below(struct random *r, uint32_t bound)
 {
     assert(bound > 0);
-    uint32_t biased = -bound % bound; /* values below this would favour small results */
+    uint32_t biased = -bound % bound; /* values below this would favor small results */
     uint32_t value;
     do
         value = random_u32(r);

@@ -1,5 +1,5 @@
-/* Seeded random numbers (PCG32, two 64-bit words of state). Randomness is part of the state of what
- * uses it, so that a run can be repeated; only random_seed() asks the system. */
+/* Seeded random numbers (PCG32, two 64-bit words of state). The generator is part of the state of
+ * the code that uses it, so that a run can be repeated; only random_seed() asks the kernel. */
 #ifndef FLYBALL_RANDOM_H
 #define FLYBALL_RANDOM_H
 

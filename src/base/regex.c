@@ -1,8 +1,23 @@
-/* The matcher: Thompson's construction run as a set of states, one step a character, so time is at
- * most (size of the program) x (length of the text), and the program is bounded. Captures and
- * greediness do not exist here: only whether a text matches is ever asked.
+/* The compiler and matcher of regular expressions.
  *
- * The parser (regex_parse.c) makes a tree of nodes; here it becomes a program of four instructions. */
+ * The parser (regex_parse.c) builds a tree; here it becomes a program of four instructions
+ * (Thompson's construction). The matcher runs all alternatives at once as a set of program
+ * positions, one step per character:
+ *
+ *     a(b|c)*     5: SET a -> 1
+ *                 1: SPLIT -> 4 or 0
+ *                 4: SPLIT -> 3 or 2
+ *                 3: SET b -> 1
+ *                 2: SET c -> 1
+ *                 0: MATCH
+ *
+ * The set holds each position once, so the time is at most (size of the program) x (length of the
+ * text), and the program is bounded. A backtracking matcher would be simpler and exponential for
+ * patterns such as (a*)*b, and the pattern comes from any client that may create a CRD. Captures
+ * and greediness do not exist: callers only ask whether a text matches.
+ *
+ * A compiled regex lives in the caller's arena and is immutable; a match allocates its sets
+ * once. */
 #include "regex_node.h"
 
 enum { PROGRAM_MAX = 20000 };
@@ -13,7 +28,7 @@ struct instruction {
     enum op op;
     enum regex_assert assert;
     const struct regex_set *set;
-    uint32_t next, other; /* `other` for OP_SPLIT */
+    uint32_t next, other; /* indexes; `other` is used by OP_SPLIT only */
 };
 
 struct regex {
@@ -21,15 +36,15 @@ struct regex {
     uint32_t n, start;
 };
 
-/* ---- compile: from the end to the beginning, so that a node knows what follows it */
+/* ---- compile: from the end to the beginning, so that the position that follows a node is known */
 
 struct compiler {
     struct instruction *at;
     uint32_t n;
-    bool full;
+    bool full; /* PROGRAM_MAX reached: nothing more is emitted, and compiling fails */
 };
 
-static uint32_t put(struct compiler *c, struct instruction i)
+static uint32_t put_instruction(struct compiler *c, struct instruction i)
 {
     if (c->n == PROGRAM_MAX) {
         c->full = true;
@@ -39,17 +54,20 @@ static uint32_t put(struct compiler *c, struct instruction i)
     return c->n++;
 }
 
-static uint32_t emit(struct compiler *c, const struct regex_node *node, uint32_t next);
+static uint32_t emit_node(struct compiler *c, const struct regex_node *node, uint32_t next);
 
+/* The split is emitted before the body, which loops back to it, and patched afterwards. */
 static uint32_t emit_star(struct compiler *c, const struct regex_node *body, uint32_t next)
 {
-    uint32_t loop = put(c, (struct instruction){ .op = OP_SPLIT, .other = next });
-    uint32_t entry = emit(c, body, loop);
+    uint32_t loop = put_instruction(c, (struct instruction){ .op = OP_SPLIT, .other = next });
+    uint32_t entry = emit_node(c, body, loop);
     if (!c->full)
         c->at[loop].next = entry;
     return loop;
 }
 
+/* x{2,4} becomes x x (x (x)?)?: copies, because the matcher counts nothing. PROGRAM_MAX bounds
+ * them. */
 static uint32_t emit_repeat(struct compiler *c, const struct regex_node *node, uint32_t next)
 {
     const struct regex_node *body = node->left;
@@ -58,27 +76,33 @@ static uint32_t emit_repeat(struct compiler *c, const struct regex_node *node, u
     } else {
         uint32_t end = next;
         for (uint32_t i = node->min; i < node->max && !c->full; i++) {
-            uint32_t entry = emit(c, body, next);
-            next = put(c, (struct instruction){ .op = OP_SPLIT, .next = entry, .other = end });
+            uint32_t entry = emit_node(c, body, next);
+            next = put_instruction(c, (struct instruction){
+                                          .op = OP_SPLIT, .next = entry, .other = end });
         }
     }
     for (uint32_t i = 0; i < node->min && !c->full; i++)
-        next = emit(c, body, next);
+        next = emit_node(c, body, next);
     return next;
 }
 
+/* Chains of alternatives lean to the left: a loop instead of recursion, as deep as the chain is
+ * long. */
 static uint32_t emit_alternatives(struct compiler *c, const struct regex_node *node, uint32_t next)
 {
-    uint32_t tail = emit(c, node->right, next);
+    uint32_t tail = emit_node(c, node->right, next);
     for (node = node->left; node->kind == REGEX_ALT && !c->full; node = node->left) {
-        uint32_t entry = emit(c, node->right, next);
-        tail = put(c, (struct instruction){ .op = OP_SPLIT, .next = entry, .other = tail });
+        uint32_t entry = emit_node(c, node->right, next);
+        tail =
+            put_instruction(c,
+                            (struct instruction){ .op = OP_SPLIT, .next = entry, .other = tail });
     }
-    uint32_t entry = emit(c, node, next);
-    return put(c, (struct instruction){ .op = OP_SPLIT, .next = entry, .other = tail });
+    uint32_t entry = emit_node(c, node, next);
+    return put_instruction(c, (struct instruction){ .op = OP_SPLIT, .next = entry, .other = tail });
 }
 
-static uint32_t emit(struct compiler *c, const struct regex_node *node, uint32_t next)
+/* Emits the program for a node that continues at `next`; returns where it starts. */
+static uint32_t emit_node(struct compiler *c, const struct regex_node *node, uint32_t next)
 {
     if (c->full)
         return 0;
@@ -86,13 +110,15 @@ static uint32_t emit(struct compiler *c, const struct regex_node *node, uint32_t
     case REGEX_EMPTY:
         return next;
     case REGEX_SET:
-        return put(c, (struct instruction){ .op = OP_SET, .set = &node->set, .next = next });
+        return put_instruction(c, (struct instruction){
+                                      .op = OP_SET, .set = &node->set, .next = next });
     case REGEX_ASSERT:
-        return put(c, (struct instruction){ OP_ASSERT, .assert = node->assert, .next = next });
+        return put_instruction(c, (struct instruction){ OP_ASSERT, .assert = node->assert,
+                                                        .next = next });
     case REGEX_CAT: /* chains lean to the left: follow them without recursion */
         for (; node->kind == REGEX_CAT && !c->full; node = node->left)
-            next = emit(c, node->right, next);
-        return emit(c, node, next);
+            next = emit_node(c, node->right, next);
+        return emit_node(c, node, next);
     case REGEX_ALT:
         return emit_alternatives(c, node, next);
     default:
@@ -100,6 +126,8 @@ static uint32_t emit(struct compiler *c, const struct regex_node *node, uint32_t
     }
 }
 
+/* The tree and the program are built in scratch memory; only the instructions in use and their sets
+ * are copied to the caller's arena. */
 int regex_compile(struct arena *a, str pattern, const struct regex **ret, err_t *e)
 {
     auto_arena struct arena scratch = { 0 };
@@ -109,10 +137,11 @@ int regex_compile(struct arena *a, str pattern, const struct regex **ret, err_t 
         return failed;
     auto_free struct instruction *program = mem_alloc(PROGRAM_MAX * sizeof(*program));
     struct compiler c = { .at = program };
-    uint32_t match = put(&c, (struct instruction){ .op = OP_MATCH });
-    uint32_t start = emit(&c, tree, match);
+    uint32_t match = put_instruction(&c, (struct instruction){ .op = OP_MATCH });
+    uint32_t start = emit_node(&c, tree, match);
     if (c.full)
-        return err_set(e, E2BIG, "pattern `" STR_FMT "` repeats too much", STR_ARG(pattern));
+        return err_set(e, E2BIG, "pattern `" STR_FMT "` has too many repetitions",
+                       STR_ARG(pattern));
     struct regex *r = arena_new(a, struct regex);
     *r = (struct regex){ arena_array(a, c.n, sizeof(*r->at)), c.n, start };
     memcpy(r->at, program, c.n * sizeof(*r->at));
@@ -133,25 +162,26 @@ int regex_compile(struct arena *a, str pattern, const struct regex **ret, err_t 
 /* ---- run */
 
 struct states {
-    uint32_t *dense, *sparse; /* the set of instructions reached; dense[sparse[i]] == i */
-    uint32_t n;
+    uint32_t *dense, *sparse; /* a sparse set of positions: i is in it if dense[sparse[i]] == i, */
+    uint32_t n;               /* and sparse[i] < n; clearing it is n = 0 */
 };
 
 struct run {
     const struct regex *regex;
-    uint32_t *stack;
-    uint32_t before, after; /* the characters around; REGEX_NO_CHAR at an end */
+    uint32_t *stack;        /* of reach_from() */
+    uint32_t before, after; /* the characters around; REGEX_NO_CHAR at either end of the text */
     bool matched;
 };
 
-static bool word_char(uint32_t c)
+static bool is_word_char(uint32_t c)
 {
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
 }
 
-static bool holds(const struct run *run, enum regex_assert what)
+/* Whether an assertion holds between the characters `before` and `after`. */
+static bool assertion_holds(const struct run *run, enum regex_assert what)
 {
-    bool edge = word_char(run->before) != word_char(run->after);
+    bool edge = is_word_char(run->before) != is_word_char(run->after);
     switch (what) {
     case REGEX_TEXT_START:
         return run->before == REGEX_NO_CHAR;
@@ -177,8 +207,8 @@ static bool add_state(struct states *s, uint32_t i)
     return true;
 }
 
-/* Adds an instruction and all that is reached from it without reading a character. */
-static void reach(struct run *run, struct states *s, uint32_t first)
+/* Adds a position and all positions that can be reached from it without consuming a character. */
+static void reach_from(struct run *run, struct states *s, uint32_t first)
 {
     uint32_t depth = 0;
     run->stack[depth++] = first;
@@ -191,7 +221,7 @@ static void reach(struct run *run, struct states *s, uint32_t first)
             run->matched = true;
         if (in->op == OP_SPLIT)
             run->stack[depth++] = in->other;
-        if (in->op == OP_SPLIT || (in->op == OP_ASSERT && holds(run, in->assert)))
+        if (in->op == OP_SPLIT || (in->op == OP_ASSERT && assertion_holds(run, in->assert)))
             run->stack[depth++] = in->next;
     }
 }
@@ -217,10 +247,13 @@ bool regex_matches(const struct regex *r, str text)
     return regex_matches_within(r, text, UINT64_MAX, &steps);
 }
 
+/* Searching for a match anywhere needs no loop over start positions: adding the start of the
+ * program before each character begins an attempt there, and all attempts share the set. */
 bool regex_matches_within(const struct regex *r, str text, uint64_t most, uint64_t *steps)
 {
-    *steps += r->n; /* the memory to be cleared */
-    /* a state goes onto the stack at most once for each of its two ways in */
+    *steps += r->n; /* clearing the memory counts too */
+    /* two sets of two arrays, and a stack: each position is added once and pushes at most two
+     * successors */
     auto_free uint32_t *memory = mem_zero((size_t)r->n * 7 + 2, sizeof(*memory));
     struct states now = { memory, memory + r->n, 0 },
                   then = { memory + 2 * (size_t)r->n, memory + 3 * (size_t)r->n, 0 };
@@ -228,13 +261,13 @@ bool regex_matches_within(const struct regex *r, str text, uint64_t most, uint64
     for (size_t at = 0;;) {
         size_t width = 0;
         run.after = at < text.n ? regex_char(text, at, &width) : REGEX_NO_CHAR;
-        reach(&run, &now, r->start);
+        reach_from(&run, &now, r->start);
         *steps += now.n + 1;
         if (run.matched || at >= text.n)
             return run.matched;
         if (*steps >= most)
             return false;
-        /* what lies between this character and the next decides the assertions behind it */
+        /* assertions after this character depend on it and on the next one */
         size_t next_width = 0;
         uint32_t c = run.after;
         run.before = c;
@@ -243,7 +276,7 @@ bool regex_matches_within(const struct regex *r, str text, uint64_t most, uint64
         for (uint32_t i = 0; i < now.n; i++) {
             const struct instruction *in = &r->at[now.dense[i]];
             if (in->op == OP_SET && set_has(in->set, c))
-                reach(&run, &then, in->next);
+                reach_from(&run, &then, in->next);
         }
         struct states swap = now;
         now = then, then = swap;

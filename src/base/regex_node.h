@@ -1,6 +1,7 @@
-/* Between the parser of regular expressions (regex_parse.c) and the matcher (regex.c). */
-#ifndef FLYBALL_APISERVER_REGEX_NODE_H
-#define FLYBALL_APISERVER_REGEX_NODE_H
+/* The syntax tree between the parser (regex_parse.c) and the matcher (regex.c). Used by those two
+ * only. */
+#ifndef FLYBALL_REGEX_NODE_H
+#define FLYBALL_REGEX_NODE_H
 
 #include "regex.h"
 
@@ -8,7 +9,7 @@
 #define REGEX_NO_MAX UINT32_MAX
 #define REGEX_LAST_CHAR UINT32_C(0x10ffff)
 
-struct regex_set { /* ranges in order, without overlap */
+struct regex_set { /* sorted ranges without overlap */
     struct regex_range {
         uint32_t first, last;
     } *at;
@@ -36,7 +37,7 @@ struct regex_node {
 
 int regex_parse(struct arena *a, str pattern, const struct regex_node **ret, err_t *e);
 
-/* The character at a byte and how many bytes it takes; a broken byte is U+FFFD, one byte wide. */
+/* The character at a byte offset and its width in bytes; an invalid byte is U+FFFD with width 1. */
 uint32_t regex_char(str text, size_t at, size_t *ret_width);
 
 #endif

@@ -1,9 +1,22 @@
-/* The parser of regular expressions: recursive descent over code points, with a bound on nesting. */
+/* The parser of regular expressions: recursive descent over code points.
+ *
+ *     alternatives   sequence { "|" sequence }
+ *     sequence       { atom [ "*" | "+" | "?" | "{n,m}" ] }
+ *     atom           "(" [flags] alternatives ")" | "[" class "]" | escape | "." | "^" | "$" | character
+ *
+ * The syntax and the limits (repetition up to 1000, no repetition of a repetition) are those of
+ * Go's regexp, so that a CRD is accepted here if kube-apiserver accepts it. Every character becomes
+ * a set of ranges; case folding and negation are resolved here, so the matcher knows only sets and
+ * assertions.
+ *
+ * Nesting is bounded, because it is recursion: a pattern of 16 KiB could hold 8,000 parentheses.
+ * Nodes and sets live in the arena of the caller; a ranges_t under construction is on the heap and
+ * freed by the function that fills it. */
 #include "regex_node.h"
 
 #include "vec.h"
 
-enum { NESTING_MAX = 250, REPEAT_MAX = 1000 };
+enum { NESTING_MAX = 250, REPEAT_MAX = 1000, PATTERN_BYTES_MAX = 16384 };
 
 struct parser {
     struct arena *arena;
@@ -18,12 +31,15 @@ typedef VEC(struct regex_range) ranges_t;
 
 static int parse_alternatives(struct parser *p, const struct regex_node **ret);
 
-static int fail(struct parser *p, int code, const char *what)
+/* The text names the pattern and the position of the error. */
+static int fail_at(struct parser *p, int code, const char *what)
 {
     return err_set(p->e, code, "pattern `" STR_FMT "`: %s at byte %zu", STR_ARG(p->pattern), what,
                    p->at);
 }
 
+/* Unlike utf8_next() this reads at an offset, because the matcher looks ahead by one character.
+ * Both accept the same sequences: no overlong forms, no surrogates. */
 uint32_t regex_char(str text, size_t at, size_t *ret_width)
 {
     const unsigned char *p = (const unsigned char *)text.p + at;
@@ -47,7 +63,7 @@ uint32_t regex_char(str text, size_t at, size_t *ret_width)
     return c;
 }
 
-static bool more(const struct parser *p)
+static bool has_more(const struct parser *p)
 {
     return p->at < p->pattern.n;
 }
@@ -75,8 +91,10 @@ static struct regex_node *new_node(struct parser *p, enum regex_kind kind)
     return node;
 }
 
-static const struct regex_node *join(struct parser *p, enum regex_kind kind,
-                                     const struct regex_node *left, const struct regex_node *right)
+/* A node of two operands, or the only operand there is. */
+static const struct regex_node *join_nodes(struct parser *p, enum regex_kind kind,
+                                           const struct regex_node *left,
+                                           const struct regex_node *right)
 {
     if (!left || !right)
         return left ? left : right;
@@ -98,8 +116,9 @@ static int by_first(const void *a, const void *b)
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* Sorts, joins what overlaps, and turns the set round if asked. */
-static struct regex_set finish_set(struct parser *p, ranges_t *in, bool negate)
+/* Sorts the ranges, merges those that overlap, and complements the set if `negate`. The result is
+ * in the arena. */
+static struct regex_set build_set(struct parser *p, ranges_t *in, bool negate)
 {
     if (in->n)
         qsort(in->at, in->n, sizeof(*in->at), by_first);
@@ -125,6 +144,7 @@ static struct regex_set finish_set(struct parser *p, ranges_t *in, bool negate)
     return rest;
 }
 
+/* Adds the other case of every ASCII letter in the set. */
 static void fold_case(ranges_t *set)
 {
     for (size_t i = 0, n = set->n; i < n; i++) {
@@ -138,7 +158,7 @@ static void fold_case(ranges_t *set)
     }
 }
 
-/* Named sets as pairs of first and last, in order. */
+/* Named sets as pairs of first and last character, sorted. */
 static const struct {
     const char *name, *pairs;
 } named_sets[] = {
@@ -153,6 +173,7 @@ static const struct {
     { "xdigit", "09AFaf" },
 };
 
+/* Adds a named set, or its complement; false if there is none of that name. */
 static bool add_named(struct parser *p, ranges_t *out, str name, bool negate)
 {
     for (size_t i = 0; i < countof(named_sets); i++) {
@@ -161,7 +182,7 @@ static bool add_named(struct parser *p, ranges_t *out, str name, bool negate)
         ranges_t set = { 0 };
         for (const char *pair = named_sets[i].pairs; *pair; pair += 2)
             add_range(&set, (unsigned char)pair[0], (unsigned char)pair[1]);
-        struct regex_set done = finish_set(p, &set, negate);
+        struct regex_set done = build_set(p, &set, negate);
         for (uint32_t j = 0; j < done.n; j++)
             add_range(out, done.at[j].first, done.at[j].last);
         free(set.at);
@@ -180,34 +201,37 @@ static int hex_digit(char c)
                                   : -1;
 }
 
+/* \x41 or \x{263a}, after the x. */
 static int parse_hex(struct parser *p, uint32_t *ret)
 {
     bool braces = accept(p, "{");
     uint32_t c = 0;
     unsigned digits = 0;
-    while (more(p) && hex_digit(p->pattern.p[p->at]) >= 0 && (braces ? digits < 8 : digits < 2)) {
+    while (has_more(p) && hex_digit(p->pattern.p[p->at]) >= 0 &&
+           (braces ? digits < 8 : digits < 2)) {
         c = c * 16 + (uint32_t)hex_digit(p->pattern.p[p->at++]);
         digits++;
     }
     if (!digits || (!braces && digits != 2) || c > REGEX_LAST_CHAR || (braces && !accept(p, "}")))
-        return fail(p, EINVAL, "bad hexadecimal escape");
+        return fail_at(p, EINVAL, "bad hexadecimal escape");
     *ret = c;
     return 0;
 }
 
-/* A single character behind a backslash. */
+/* A single character after a backslash. Letters and digits without a meaning are reserved, as in
+ * Go. */
 static int parse_escaped_char(struct parser *p, uint32_t *ret)
 {
     static const char names[] = "aftnrv", values[] = "\a\f\t\n\r\v";
-    if (!more(p))
-        return fail(p, EINVAL, "nothing behind the last backslash");
+    if (!has_more(p))
+        return fail_at(p, EINVAL, "trailing backslash");
     char c = p->pattern.p[p->at];
     if (c == 'x') {
         p->at++;
         return parse_hex(p, ret);
     }
     if (c == 'p' || c == 'P')
-        return fail(p, ENOTSUP, "Unicode classes are not understood");
+        return fail_at(p, ENOTSUP, "Unicode classes are not supported");
     const char *named = c ? strchr(names, c) : NULL;
     if (named) {
         p->at++;
@@ -216,13 +240,13 @@ static int parse_escaped_char(struct parser *p, uint32_t *ret)
     }
     if ((unsigned char)c >= 0x80 || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
         (c >= 'a' && c <= 'z'))
-        return fail(p, EINVAL, "no such escape");
+        return fail_at(p, EINVAL, "unknown escape");
     *ret = (unsigned char)c;
     p->at++;
     return 0;
 }
 
-/* \d \w \s and their opposites, into `out`. */
+/* \d \w \s and their complements, added to `out`. */
 static bool accept_class_escape(struct parser *p, ranges_t *out)
 {
     if (p->at + 1 >= p->pattern.n || p->pattern.p[p->at] != '\\')
@@ -246,6 +270,7 @@ static int parse_class_char(struct parser *p, uint32_t *ret)
     return 0;
 }
 
+/* One element of [...]: a named class, an escape, a character or a range. */
 static int parse_class_item(struct parser *p, ranges_t *set)
 {
     if (accept(p, "[:")) {
@@ -253,7 +278,7 @@ static int parse_class_item(struct parser *p, ranges_t *set)
         str rest = str_from(p->pattern, p->at);
         size_t end = str_find(rest, S(":]"));
         if (end == SIZE_MAX || !add_named(p, set, str_upto(rest, end), negate))
-            return fail(p, EINVAL, "no such class");
+            return fail_at(p, EINVAL, "unknown character class");
         p->at += end + 2;
         return 0;
     }
@@ -273,19 +298,20 @@ static int parse_class_item(struct parser *p, ranges_t *set)
             return failed;
     }
     if (last < first)
-        return fail(p, EINVAL, "the range ends before it starts");
+        return fail_at(p, EINVAL, "range ends before it starts");
     add_range(set, first, last);
     return 0;
 }
 
+/* [...] after the opening bracket. A ] in the first place is a literal. */
 static int parse_class(struct parser *p, struct regex_set *ret)
 {
     ranges_t set = { 0 };
     bool negate = accept(p, "^");
     int failed = 0;
     for (bool first = true; !failed; first = false) {
-        if (!more(p))
-            failed = fail(p, EINVAL, "a class that is not closed");
+        if (!has_more(p))
+            failed = fail_at(p, EINVAL, "missing closing ]");
         else if (!first && accept(p, "]"))
             break;
         else
@@ -294,7 +320,7 @@ static int parse_class(struct parser *p, struct regex_set *ret)
     if (!failed) {
         if (p->fold)
             fold_case(&set);
-        *ret = finish_set(p, &set, negate);
+        *ret = build_set(p, &set, negate);
     }
     free(set.at);
     return failed;
@@ -315,7 +341,7 @@ static const struct regex_node *char_node(struct parser *p, uint32_t c)
     add_range(&set, c, c);
     if (p->fold)
         fold_case(&set);
-    const struct regex_node *node = set_node(p, finish_set(p, &set, false));
+    const struct regex_node *node = set_node(p, build_set(p, &set, false));
     free(set.at);
     return node;
 }
@@ -327,12 +353,13 @@ static const struct regex_node *assert_node(struct parser *p, enum regex_assert 
     return node;
 }
 
+/* Any character; without (?s) any but a newline. */
 static const struct regex_node *dot_node(struct parser *p)
 {
     ranges_t set = { 0 };
     if (!p->dot_all)
         add_range(&set, '\n', '\n');
-    const struct regex_node *node = set_node(p, finish_set(p, &set, true));
+    const struct regex_node *node = set_node(p, build_set(p, &set, true));
     free(set.at);
     return node;
 }
@@ -341,7 +368,7 @@ static const struct regex_node *dot_node(struct parser *p)
 static int parse_flags(struct parser *p)
 {
     bool on = true;
-    for (; more(p); p->at++) {
+    for (; has_more(p); p->at++) {
         switch (p->pattern.p[p->at]) {
         case 'i':
             p->fold = on;
@@ -356,27 +383,29 @@ static int parse_flags(struct parser *p)
             break;
         case '-':
             if (!on)
-                return fail(p, EINVAL, "bad group flags");
+                return fail_at(p, EINVAL, "bad group flags");
             on = false;
             break;
         case ':':
         case ')':
             return 0;
         default:
-            return fail(p, EINVAL, "no such group");
+            return fail_at(p, EINVAL, "unknown group flag");
         }
     }
-    return fail(p, EINVAL, "a group that is not closed");
+    return fail_at(p, EINVAL, "missing closing )");
 }
 
+/* (...) after the opening parenthesis. Names are checked and forgotten; flags end with their
+ * group. */
 static int parse_group(struct parser *p, const struct regex_node **ret)
 {
     bool fold = p->fold, lines = p->lines, dot_all = p->dot_all;
     if (accept(p, "?P<") || accept(p, "?<")) {
         size_t end = str_find_char(str_from(p->pattern, p->at), '>');
-        char next = more(p) ? p->pattern.p[p->at] : '\0';
+        char next = has_more(p) ? p->pattern.p[p->at] : '\0';
         if (end == SIZE_MAX || end == 0 || next == '=' || next == '!')
-            return fail(p, EINVAL, "bad group name");
+            return fail_at(p, EINVAL, "bad group name");
         p->at += end + 1;
     } else if (accept(p, "?")) {
         int failed = parse_flags(p);
@@ -392,25 +421,27 @@ static int parse_group(struct parser *p, const struct regex_node **ret)
     if (failed)
         return failed;
     if (!accept(p, ")"))
-        return fail(p, EINVAL, "a group that is not closed");
+        return fail_at(p, EINVAL, "missing closing )");
     p->fold = fold, p->lines = lines, p->dot_all = dot_all;
     return 0;
 }
 
+/* \Q...\E: literal characters; \E may be missing at the end of the pattern. */
 static int parse_quoted(struct parser *p, const struct regex_node **ret)
 {
     const struct regex_node *all = new_node(p, REGEX_EMPTY);
-    while (more(p) && !accept(p, "\\E"))
-        all = join(p, REGEX_CAT, all, char_node(p, take_char(p)));
+    while (has_more(p) && !accept(p, "\\E"))
+        all = join_nodes(p, REGEX_CAT, all, char_node(p, take_char(p)));
     *ret = all;
     return 0;
 }
 
+/* An escape outside of brackets, where there are also assertions and \Q...\E. */
 static int parse_escape(struct parser *p, const struct regex_node **ret)
 {
     ranges_t set = { 0 };
     if (accept_class_escape(p, &set)) {
-        *ret = set_node(p, finish_set(p, &set, false));
+        *ret = set_node(p, build_set(p, &set, false));
         free(set.at);
         return 0;
     }
@@ -435,13 +466,14 @@ static int parse_escape(struct parser *p, const struct regex_node **ret)
     return 0;
 }
 
+/* One element that a repetition may follow. */
 static int parse_atom(struct parser *p, const struct regex_node **ret)
 {
     char c = p->pattern.p[p->at];
     if (c == '\\')
         return parse_escape(p, ret);
     if (c == '*' || c == '+' || c == '?')
-        return fail(p, EINVAL, "nothing to repeat");
+        return fail_at(p, EINVAL, "nothing to repeat");
     if (accept(p, "("))
         return parse_group(p, ret);
     if (accept(p, "[")) {
@@ -468,7 +500,8 @@ static bool accept_number(struct parser *p, uint32_t *ret)
 {
     size_t start = p->at;
     uint32_t n = 0;
-    while (more(p) && p->pattern.p[p->at] >= '0' && p->pattern.p[p->at] <= '9' && n <= REPEAT_MAX)
+    while (has_more(p) && p->pattern.p[p->at] >= '0' && p->pattern.p[p->at] <= '9' &&
+           n <= REPEAT_MAX)
         n = n * 10 + (uint32_t)(p->pattern.p[p->at++] - '0');
     *ret = n;
     return p->at > start;
@@ -489,6 +522,7 @@ static bool accept_braces(struct parser *p, uint32_t *ret_min, uint32_t *ret_max
     return false;
 }
 
+/* Wraps the node in the repetition that follows it, if any. */
 static int parse_repeats(struct parser *p, const struct regex_node **node)
 {
     for (unsigned repeats = 0;; repeats++) {
@@ -504,11 +538,11 @@ static int parse_repeats(struct parser *p, const struct regex_node **node)
             return 0;
         if (repeats) {
             p->at = start;
-            return fail(p, EINVAL, "a repetition of a repetition");
+            return fail_at(p, EINVAL, "repetition of a repetition");
         }
         if (min > REPEAT_MAX || (max != REGEX_NO_MAX && (max > REPEAT_MAX || max < min)))
-            return fail(p, EINVAL, "bad repetition count");
-        accept(p, "?"); /* lazy: the same texts match */
+            return fail_at(p, EINVAL, "bad repetition count");
+        accept(p, "?"); /* lazy: matches the same texts */
         struct regex_node *repeat = new_node(p, REGEX_REPEAT);
         repeat->left = *node, repeat->min = min, repeat->max = max;
         *node = repeat;
@@ -518,14 +552,14 @@ static int parse_repeats(struct parser *p, const struct regex_node **node)
 static int parse_sequence(struct parser *p, const struct regex_node **ret)
 {
     const struct regex_node *all = NULL;
-    while (more(p) && p->pattern.p[p->at] != '|' && p->pattern.p[p->at] != ')') {
+    while (has_more(p) && p->pattern.p[p->at] != '|' && p->pattern.p[p->at] != ')') {
         const struct regex_node *node = NULL;
         int failed = parse_atom(p, &node);
         if (!failed)
             failed = parse_repeats(p, &node);
         if (failed)
             return failed;
-        all = join(p, REGEX_CAT, all, node);
+        all = join_nodes(p, REGEX_CAT, all, node);
     }
     *ret = all ? all : new_node(p, REGEX_EMPTY);
     return 0;
@@ -534,14 +568,14 @@ static int parse_sequence(struct parser *p, const struct regex_node **ret)
 static int parse_alternatives(struct parser *p, const struct regex_node **ret)
 {
     if (++p->depth > NESTING_MAX)
-        return fail(p, EINVAL, "nested too deeply");
+        return fail_at(p, EINVAL, "nested too deeply");
     const struct regex_node *all = NULL;
     do {
         const struct regex_node *node = NULL;
         int failed = parse_sequence(p, &node);
         if (failed)
             return failed;
-        all = join(p, REGEX_ALT, all, node);
+        all = join_nodes(p, REGEX_ALT, all, node);
     } while (accept(p, "|"));
     p->depth--;
     *ret = all;
@@ -550,11 +584,12 @@ static int parse_alternatives(struct parser *p, const struct regex_node **ret)
 
 int regex_parse(struct arena *a, str pattern, const struct regex_node **ret, err_t *e)
 {
-    if (pattern.n > 16384)
-        return err_set(e, E2BIG, "a pattern of %zu bytes is too long", pattern.n);
+    if (pattern.n > PATTERN_BYTES_MAX)
+        return err_set(e, E2BIG, "pattern of %zu bytes is longer than %d bytes", pattern.n,
+                       PATTERN_BYTES_MAX);
     struct parser p = { .arena = a, .pattern = pattern, .e = e };
     int failed = parse_alternatives(&p, ret);
     if (failed)
         return failed;
-    return more(&p) ? fail(&p, EINVAL, "an unexpected )") : 0;
+    return has_more(&p) ? fail_at(&p, EINVAL, "unexpected )") : 0;
 }

@@ -1,4 +1,10 @@
-/* RFC 3339: see rfc3339.h. */
+/* RFC 3339: see rfc3339.h.
+ *
+ * Functions named take_* consume a prefix of `*rest` and return false if it is not there; a false
+ * anywhere rejects the whole text, so they need not restore `*rest`. Widths are fixed and nothing
+ * is optional except the fraction, because this is Go's time.RFC3339 layout: lower-case letters, a
+ * space instead of T and offsets without a colon are errors. strptime() was not an option: it
+ * depends on the locale and accepts all of those. */
 #include "rfc3339.h"
 
 #include "civil.h"
@@ -6,12 +12,12 @@
 #include <stdio.h>
 
 struct instant {
-    int64_t s;
-    int64_t ns;
+    int64_t s;     /* since 1970, UTC */
+    int64_t ns;    /* 0 to 999,999,999, also before 1970 */
     size_t digits; /* of the fraction, as written */
 };
 
-/* Takes `digits` decimal digits off `*rest`. */
+/* Exactly `digits` decimal digits. */
 static bool take_number(str *rest, size_t digits, int *ret)
 {
     if (rest->n < digits)
@@ -58,7 +64,7 @@ static bool take_time(str *rest, int64_t *ret_s)
     return hour < 24 && minute < 60 && second < 60;
 }
 
-/* Digits beyond the ninth are read and dropped. */
+/* Digits beyond the ninth are consumed and ignored. */
 static bool take_fraction(str *rest, struct instant *at)
 {
     int64_t scale = 100000000;
@@ -84,7 +90,7 @@ static bool take_offset(str *rest, int64_t *ret_s)
     return true;
 }
 
-static bool scan(str rest, struct instant *ret)
+static bool parse_instant(str rest, struct instant *ret)
 {
     struct instant at = { 0 };
     int64_t days, time, offset;
@@ -99,17 +105,17 @@ static bool scan(str rest, struct instant *ret)
     return true;
 }
 
-static int wrong(str text, const char *example, err_t *e)
+static int refuse_text(str text, const char *example, err_t *e)
 {
-    return err_set(e, EINVAL, "time \"" STR_FMT "\" is not an RFC 3339 instant such as %s",
+    return err_set(e, EINVAL, "time \"" STR_FMT "\" is not an RFC 3339 timestamp such as %s",
                    STR_ARG(text), example);
 }
 
 int rfc3339_parse(str text, int64_t *ret_s, err_t *e)
 {
     struct instant at;
-    if (!scan(text, &at))
-        return wrong(text, "2026-01-05T11:15:44Z", e);
+    if (!parse_instant(text, &at))
+        return refuse_text(text, "2026-01-05T11:15:44Z", e);
     *ret_s = at.s;
     return 0;
 }
@@ -118,8 +124,8 @@ int rfc3339_parse_ns(str text, int64_t *ret_ns, err_t *e)
 {
     struct instant at;
     int64_t ns;
-    if (!scan(text, &at))
-        return wrong(text, "2026-01-05T11:15:44Z", e);
+    if (!parse_instant(text, &at))
+        return refuse_text(text, "2026-01-05T11:15:44Z", e);
     if (__builtin_mul_overflow(at.s, INT64_C(1000000000), &ns) ||
         __builtin_add_overflow(ns, at.ns, &ns))
         return err_set(e, ERANGE, "time \"" STR_FMT "\" is not between the years 1678 and 2261",
@@ -131,8 +137,8 @@ int rfc3339_parse_ns(str text, int64_t *ret_ns, err_t *e)
 int rfc3339_parse_micro(str text, int64_t *ret_us, err_t *e)
 {
     struct instant at;
-    if (!scan(text, &at) || at.digits != 6)
-        return wrong(text, "2026-01-05T11:15:44.000000Z (six digits after the point)", e);
+    if (!parse_instant(text, &at) || at.digits != 6)
+        return refuse_text(text, "2026-01-05T11:15:44.000000Z (six decimal places)", e);
     *ret_us = at.s * 1000000 + at.ns / 1000;
     return 0;
 }

@@ -1,16 +1,16 @@
-/* Instants as Kubernetes writes them: RFC 3339, "2026-01-05T11:15:44Z" (Time, whole seconds) and
- * "2026-01-05T11:15:44.000250Z" (MicroTime, exactly six digits). Printed in UTC, read with any
- * offset. A leap second (":60") is refused, as by the API server. */
+/* Timestamps as Kubernetes writes them: RFC 3339, "2026-01-05T11:15:44Z" (Time, whole seconds) and
+ * "2026-01-05T11:15:44.000250Z" (MicroTime, exactly six digits). Printed in UTC, parsed with any
+ * offset. A leap second (":60") is rejected, as by kube-apiserver. */
 #ifndef FLYBALL_RFC3339_H
 #define FLYBALL_RFC3339_H
 
 #include "str.h"
 
-enum { RFC3339_TEXT_MAX = 40 }; /* room for any printed instant and its NUL */
+enum { RFC3339_TEXT_MAX = 40 }; /* room for any printed timestamp and its NUL */
 
-/* All count from 1970-01-01T00:00:00Z. A fraction is dropped by the first and read to the
- * nanosecond by the second, which answers -ERANGE outside the years 1678 to 2261; the third wants
- * exactly six digits of it. */
+/* All count from 1970-01-01T00:00:00Z. The first ignores a fraction; the second keeps it to the
+ * nanosecond, and returns -ERANGE outside the years 1678 to 2261; the third requires a fraction of
+ * exactly six digits. */
 int rfc3339_parse(str text, int64_t *ret_s, err_t *e);
 int rfc3339_parse_ns(str text, int64_t *ret_ns, err_t *e);
 int rfc3339_parse_micro(str text, int64_t *ret_us, err_t *e);

@@ -1,5 +1,7 @@
-/* See set.h. Full at 7/8: the probe runs stay short because the hash is good, and memory is the
- * reason this exists. */
+/* Hash set: see set.h. The table grows at a load factor of 7/8 instead of the 3/4 of map.c: probe
+ * runs stay short because the hash is good, and saving memory is why this type exists. It shrinks
+ * below 1/4, because a cache may lose most of its objects. How deletion works is explained in
+ * map.c. */
 #include "set.h"
 
 void set_done(struct set *s)
@@ -20,7 +22,7 @@ struct set_node *set_find(const struct set *s, uint32_t hash,
     return NULL;
 }
 
-static void place(struct set *s, struct set_node *member)
+static void place_member(struct set *s, struct set_node *member)
 {
     size_t at = member->hash & (s->cap - 1);
     while (s->slots[at])
@@ -28,26 +30,26 @@ static void place(struct set *s, struct set_node *member)
     s->slots[at] = member;
 }
 
-static void resize(struct set *s, size_t cap)
+static void resize_table(struct set *s, size_t cap)
 {
     struct set old = *s;
     s->slots = mem_zero(cap, sizeof(struct set_node *));
     s->cap = cap;
     for (size_t i = 0; i < old.cap; i++)
         if (old.slots[i])
-            place(s, old.slots[i]);
+            place_member(s, old.slots[i]);
     free(old.slots);
 }
 
 void set_add(struct set *s, struct set_node *member)
 {
     if ((s->n + 1) * 8 > s->cap * 7)
-        resize(s, s->cap ? s->cap * 2 : 16);
-    place(s, member);
+        resize_table(s, s->cap ? s->cap * 2 : 16);
+    place_member(s, member);
     s->n++;
 }
 
-static size_t slot_of(const struct set *s, const struct set_node *member)
+static size_t find_slot(const struct set *s, const struct set_node *member)
 {
     if (!s->cap)
         return SIZE_MAX;
@@ -57,9 +59,10 @@ static size_t slot_of(const struct set *s, const struct set_node *member)
     return SIZE_MAX;
 }
 
+/* The same backward shift as in map.c, with the hash read from each member. */
 bool set_remove(struct set *s, const struct set_node *member)
 {
-    size_t hole = slot_of(s, member), mask = s->cap - 1;
+    size_t hole = find_slot(s, member), mask = s->cap - 1;
     if (hole == SIZE_MAX)
         return false;
     for (size_t at = (hole + 1) & mask; s->slots[at]; at = (at + 1) & mask) {
@@ -72,13 +75,13 @@ bool set_remove(struct set *s, const struct set_node *member)
     s->slots[hole] = NULL;
     s->n--;
     if (s->cap > 64 && s->n * 4 < s->cap)
-        resize(s, s->cap / 2);
+        resize_table(s, s->cap / 2);
     return true;
 }
 
 void set_swap(struct set *s, const struct set_node *old, struct set_node *member)
 {
-    size_t at = slot_of(s, old);
+    size_t at = find_slot(s, old);
     assert(at != SIZE_MAX && old->hash == member->hash);
     s->slots[at] = member;
 }

@@ -1,8 +1,9 @@
-/* A hash set of pointers to things that carry their own hash: 8 bytes a slot, where map.h needs 32.
- * For large sets (cached objects, shared texts) whose members know their key. `{0}` is an empty set.
+/* A hash set of pointers to members that store their own hash: 8 bytes per slot, where map.h needs
+ * 32. For large sets (cached objects, interned strings) whose members know their key. `{0}` is an
+ * empty set.
  *
  * Open addressing with linear probing and backward-shift deletion, as in map.h. The set borrows its
- * members. Removing while iterating is not allowed; the order of iteration means nothing. */
+ * members. Do not remove members while iterating; the iteration order is arbitrary. */
 #ifndef FLYBALL_SET_H
 #define FLYBALL_SET_H
 
@@ -23,9 +24,10 @@ void set_done(struct set *s); /* frees the table, not the members */
 struct set_node *set_find(const struct set *s, uint32_t hash,
                           bool (*same)(const struct set_node *member, const void *key),
                           const void *key);
-void set_add(struct set *s, struct set_node *member); /* the caller knows that it is not in yet */
-bool set_remove(struct set *s, const struct set_node *member); /* by address; false: not in */
-/* Puts `member` in the place of `old`, which has the same hash and is in the set. */
+void set_add(struct set *s, struct set_node *member); /* must not be in the set yet */
+bool set_remove(struct set *s,
+                const struct set_node *member); /* by address; false: not in the set */
+/* Replaces `old`, which must be in the set, with `member`, which must have the same hash. */
 void set_swap(struct set *s, const struct set_node *old, struct set_node *member);
 
 /* for (size_t at = 0; (m = set_next(&s, &at));) */

@@ -1,5 +1,6 @@
 /* SHA-256: see sha256.h. The round constants are the fractional bits of the cube roots of the first
- * 64 primes, the start values those of the square roots of the first eight. */
+ * 64 primes, the initial state those of the square roots of the first eight. Names follow FIPS
+ * 180-4. */
 #include "sha256.h"
 
 static const uint32_t round_constants[64] = {
@@ -13,38 +14,40 @@ static const uint32_t round_constants[64] = {
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
 };
 
-static uint32_t rotate(uint32_t x, int by)
+static uint32_t rotate_right(uint32_t x, int by)
 {
     return x >> by | x << (32 - by);
 }
 
-static uint32_t load(const uint8_t *p)
+static uint32_t load_u32(const uint8_t *p)
 {
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-static void schedule(uint32_t w[64], const uint8_t *block)
+/* The message schedule: 16 words of the block, expanded to one word per round. */
+static void expand_block(uint32_t w[64], const uint8_t *block)
 {
     for (size_t i = 0; i < 16; i++)
-        w[i] = load(block + 4 * i);
+        w[i] = load_u32(block + 4 * i);
     for (size_t i = 16; i < 64; i++) {
         uint32_t a = w[i - 15], b = w[i - 2];
-        w[i] = w[i - 16] + (rotate(a, 7) ^ rotate(a, 18) ^ a >> 3) + w[i - 7] +
-               (rotate(b, 17) ^ rotate(b, 19) ^ b >> 10);
+        w[i] = w[i - 16] + (rotate_right(a, 7) ^ rotate_right(a, 18) ^ a >> 3) + w[i - 7] +
+               (rotate_right(b, 17) ^ rotate_right(b, 19) ^ b >> 10);
     }
 }
 
-static void compress(uint32_t state[8], const uint8_t *block)
+/* Mixes one block into the state: 64 rounds over the eight working variables a to h. */
+static void compress_block(uint32_t state[8], const uint8_t *block)
 {
     uint32_t w[64];
-    schedule(w, block);
+    expand_block(w, block);
     uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
     uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
     for (size_t i = 0; i < 64; i++) {
-        uint32_t t1 = h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) +
-                      round_constants[i] + w[i];
-        uint32_t t2 =
-            (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+        uint32_t t1 = h + (rotate_right(e, 6) ^ rotate_right(e, 11) ^ rotate_right(e, 25)) +
+                      ((e & f) ^ (~e & g)) + round_constants[i] + w[i];
+        uint32_t t2 = (rotate_right(a, 2) ^ rotate_right(a, 13) ^ rotate_right(a, 22)) +
+                      ((a & b) ^ (a & c) ^ (b & c));
         h = g, g = f, f = e, e = d + t1;
         d = c, c = b, b = a, a = t1 + t2;
     }
@@ -66,10 +69,11 @@ void sha256_feed(struct sha256 *h, str data)
         h->bytes += now;
         data = str_from(data, now);
         if (held + now == sizeof(h->block))
-            compress(h->state, h->block);
+            compress_block(h->state, h->block);
     }
 }
 
+/* Padding: a 1 bit, zeros up to 8 bytes before the end of a block, and the length in bits. */
 void sha256_finish(struct sha256 *h, uint8_t ret_digest[SHA256_BYTES])
 {
     uint64_t bits = h->bytes * 8;

@@ -1,5 +1,6 @@
-/* SHA-256 (FIPS 180-4). Written here because fingerprints of documents are needed below `net`,
- * which alone may use OpenSSL. It is not for secrets: nothing about it is constant-time by proof. */
+/* SHA-256 (FIPS 180-4). Implemented here because fingerprints of documents are needed below `net`,
+ * the only folder that may use OpenSSL. Not for secrets: it is not proven to run in constant
+ * time. */
 #ifndef FLYBALL_SHA256_H
 #define FLYBALL_SHA256_H
 
@@ -10,14 +11,14 @@ enum { SHA256_BYTES = 32, SHA256_HEX = 2 * SHA256_BYTES };
 struct sha256 {
     uint32_t state[8];
     uint64_t bytes;    /* fed so far */
-    uint8_t block[64]; /* the unfinished one */
+    uint8_t block[64]; /* the incomplete block */
 };
 
 void sha256_init(struct sha256 *h);
 void sha256_feed(struct sha256 *h, str data);
 void sha256_finish(struct sha256 *h, uint8_t ret_digest[SHA256_BYTES]);
 
-/* All at once, as lower-case hexadecimal with a final NUL. */
+/* In one call, as lower-case hexadecimal terminated with NUL. */
 void sha256_hex(str data, char ret_hex[SHA256_HEX + 1]);
 
 #endif

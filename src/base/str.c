@@ -1,4 +1,5 @@
-/* String slices: see str.h. */
+/* String slices: see str.h. Everything here accepts the empty slice {NULL, 0}, which must not reach
+ * memcmp() and memchr(): passing them NULL is undefined even for a length of 0. */
 #include "str.h"
 
 #include <math.h>
@@ -78,6 +79,7 @@ bool str_cut(str *rest, char separator, str *ret_part)
     return true;
 }
 
+/* Accumulates toward the sign, so that INT64_MIN parses without overflow. */
 int str_to_i64(str s, int64_t *ret)
 {
     bool negative = s.n && s.p[0] == '-';
@@ -97,9 +99,11 @@ int str_to_i64(str s, int64_t *ret)
     return 0;
 }
 
+/* strtod() also accepts blanks, hexadecimal, inf and nan: the check of the characters excludes
+ * them. The program never sets a locale, so the decimal separator is a point. */
 int str_to_f64(str s, double *ret)
 {
-    char text[400];
+    char text[400]; /* strtod() needs a NUL; longer than any double that is printed in full */
     if (s.n == 0 || s.n >= sizeof(text))
         return -EINVAL;
     for (size_t i = 0; i < s.n; i++)

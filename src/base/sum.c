@@ -1,7 +1,7 @@
-/* XXH3 on little-endian memory order: its result does not depend on the machine. */
+/* Checksums: see sum.h. XXH3 reads little-endian on every machine, so its result can be stored. */
 #include "sum.h"
 
-#define XXH_INLINE_ALL /* of a library that has all kinds of sums this one is used */
+#define XXH_INLINE_ALL /* only one function of the library ends up in the binary */
 #include <xxhash.h>
 
 uint64_t sum64(str bytes, uint64_t seed)

@@ -1,5 +1,5 @@
-/* Checksums that are kept in files: the same in every run and on every machine, unlike map_hash(). They
- * find damage, not malice. */
+/* Checksums that are stored in files: the same in every run and on every machine, unlike
+ * map_hash(). They detect damage, not tampering. */
 #ifndef FLYBALL_SUM_H
 #define FLYBALL_SUM_H
 

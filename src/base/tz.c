@@ -1,16 +1,22 @@
 /* Time zones: see tz.h.
  *
- * A file lists transitions and ends with a rule for the time after them. Of the two blocks in a
- * file only the 64-bit one is read (the 32-bit one in files of version 1); abbreviations and
- * daylight flags are not kept, and transitions that leave the offset as it is are dropped. Files
- * come in two kinds, "fat" with the transitions up to 2037 and "slim" with almost none: both end
- * with the rule, which alone answers for later years.
+ * A file lists transitions and ends with a rule for the time after them:
  *
- * The rule holds from the last transition that the file lists, also if that one was dropped; that is
- * why `rule_from` is kept apart.
+ *     first_offset |  at[0]  |  at[1]  |  ...  |  at[n-1]  |  rule, forever
+ *     -------------+---------+---------+-------+-----------+-----------------> UTC
+ *                                                          ^ rule_from
  *
- * The cache never frees a zone, so a zone is a plain pointer that anybody may keep. It cannot grow
- * beyond the zones of the system: names without a valid file are not stored. */
+ * Of the two blocks in a file only the 64-bit one is read (the 32-bit one in files of version 1).
+ * Abbreviations and daylight flags are not kept, and transitions that do not change the offset are
+ * dropped. Files come in two kinds, "fat" with the transitions up to 2037 and "slim" with almost
+ * none; both end with the rule, which alone defines later years. The rule applies from the last
+ * transition that the file lists, even if that one was dropped, so `rule_from` is stored
+ * separately.
+ *
+ * localtime() was not an option: it knows one zone per process, and a schedule may name any zone.
+ *
+ * The cache never frees a zone, so callers may keep the pointer without a reference count. It
+ * cannot grow beyond the zones of the system, because names without a valid file are not stored. */
 #include "tz.h"
 
 #include "civil.h"
@@ -24,7 +30,7 @@
 
 enum { HEADER_BYTES = 44, FILE_BYTES_MAX = 256 * 1024, NAME_BYTES_MAX = 128, TYPES_MAX = 256 };
 
-static const int64_t HORIZON = INT64_C(1) << 59; /* seconds; beyond it every year is alike */
+static const int64_t HORIZON = INT64_C(1) << 59; /* seconds; keeps all sums below 2^63 */
 
 struct transition {
     int64_t at;
@@ -34,21 +40,21 @@ struct transition {
 struct tz {
     char *name;                /* owned */
     char *path;                /* owned; NULL: not from a file */
-    struct timespec file_time; /* of its last change, as it was read */
+    struct timespec file_time; /* modification time of the file when it was read */
     struct tz *retired_before; /* chain of zones that tz_refresh replaced */
-    struct transition *at;     /* owned; neighbours differ in offset */
+    struct transition *at;     /* owned; adjacent ones have different offsets */
     size_t n;
     int32_t first_offset; /* before the first transition */
     bool has_rule;
     struct tz_rule rule;
-    int64_t rule_from; /* the rule holds from here on */
+    int64_t rule_from; /* the rule applies from here on */
 };
 
 static struct tz utc_zone = { .name = (char[]){ "UTC" } };
 
 /* ---- reading a file */
 
-/* One header and the block that follows it. */
+/* One header (its counts) and the data that follows it. */
 struct block {
     size_t ut_flags, std_flags, leaps, times, types, chars;
     char version;
@@ -68,8 +74,8 @@ static int64_t read_time(const char *p, size_t bytes)
     return (int64_t)((uint64_t)read_u32(p) << 32 | read_u32(p + 4));
 }
 
-/* Takes a block with times of `time_bytes` off `*rest`. The counts are below 2^32 and the sizes
- * below 16, so the sum fits in a size_t. */
+/* Removes a block with times of `time_bytes` from `*rest`; false if it is incomplete. The counts
+ * are below 2^32 and the element sizes below 16, so the sum fits in a size_t. */
 static bool take_block(str *rest, size_t time_bytes, struct block *ret)
 {
     if (rest->n < HEADER_BYTES || memcmp(rest->p, "TZif", 4) != 0)
@@ -104,14 +110,14 @@ static bool read_offsets(const struct block *b, size_t time_bytes, int32_t offse
     return true;
 }
 
-/* Fills the table of a zone; answers what is wrong with the file, or NULL. */
+/* Fills the transitions of a zone; returns what is wrong with the file, or NULL. */
 static const char *read_block(struct tz *z, const struct block *b, size_t time_bytes)
 {
     int32_t offsets[TYPES_MAX];
     if (b->types == 0 || b->types > TYPES_MAX)
-        return "has no type of local time, or too many";
+        return "has no local time type, or too many";
     if (b->leaps)
-        return "counts leap seconds, which Kubernetes time does not";
+        return "counts leap seconds, which Kubernetes does not support";
     if (!read_offsets(b, time_bytes, offsets))
         return "has an offset of more than a day";
     const char *indexes = b->body.p + b->times * time_bytes;
@@ -123,7 +129,7 @@ static const char *read_block(struct tz *z, const struct block *b, size_t time_b
         int64_t at = read_time(b->body.p + i * time_bytes, time_bytes);
         size_t type = (unsigned char)indexes[i];
         if (type >= b->types)
-            return "names a type of local time that it does not have";
+            return "refers to a local time type that it does not define";
         if (i > 0 && at <= z->rule_from)
             return "has transitions out of order";
         z->rule_from = at;
@@ -133,7 +139,8 @@ static const char *read_block(struct tz *z, const struct block *b, size_t time_b
     return NULL;
 }
 
-/* The footer: a newline, the rule (or nothing), a newline. */
+/* The footer: a newline, the rule (may be empty), a newline. Returns what is wrong with it, or
+ * NULL. */
 static const char *read_footer(struct tz *z, str rest)
 {
     if (rest.n < 2 || rest.p[0] != '\n')
@@ -144,12 +151,14 @@ static const char *read_footer(struct tz *z, str rest)
         return "does not end with its rule";
     z->has_rule = end > 0;
     if (z->has_rule && tz_rule_parse(str_upto(rest, end), &z->rule))
-        return "ends with a rule that cannot be read";
+        return "ends with an invalid rule";
     if (z->has_rule && z->n && z->at[z->n - 1].at == z->rule_from)
-        z->n--; /* from here on the rule says it, even where a broken file disagrees with itself */
+        z->n--; /* the rule takes precedence, even if a broken file contradicts itself */
     return NULL;
 }
 
+/* A file of version 1 is one block; later versions repeat it with 64-bit times and add the
+ * footer. */
 static const char *read_bytes(struct tz *z, str bytes)
 {
     struct block block;
@@ -159,7 +168,7 @@ static const char *read_bytes(struct tz *z, str bytes)
     if (block.version == '\0')
         return read_block(z, &block, 4);
     if (!take_block(&rest, 8, &block))
-        return "is cut short";
+        return "is truncated";
     const char *problem = read_block(z, &block, 8);
     return problem ? problem : read_footer(z, rest);
 }
@@ -171,7 +180,7 @@ int tz_parse(str name, str bytes, struct tz **ret, err_t *e)
     const char *problem = read_bytes(z, bytes);
     if (problem) {
         tz_free(z);
-        return err_set(e, EINVAL, "time zone \"" STR_FMT "\": its file %s", STR_ARG(name), problem);
+        return err_set(e, EINVAL, "time zone \"" STR_FMT "\": the file %s", STR_ARG(name), problem);
     }
     *ret = z;
     return 0;
@@ -189,8 +198,8 @@ void tz_free(struct tz *z)
 
 /* ---- finding a file */
 
-/* Letters, digits, "_", "+", "-" and "." in segments that are not "." or "..": such a name can only
- * lead to what lies below the folder of zones. */
+/* Letters, digits, "_", "+", "-" and "." in segments that are not "." or "..": such a name cannot
+ * leave the zoneinfo directory. Names come from users. */
 static bool is_zone_name(str name)
 {
     if (name.n == 0 || name.n > NAME_BYTES_MAX)
@@ -207,11 +216,14 @@ static bool is_zone_name(str name)
     return true;
 }
 
+/* Reads and parses one file; -ENOENT makes the caller try the next directory. */
 static int read_zone_file(const char *path, str name, struct tz **ret, err_t *e)
 {
     struct stat st;
-    if (stat(path, &st) || !S_ISREG(st.st_mode)) /* before opening: a pipe would never answer */
-        return err_set(e, ENOENT, "time zone \"" STR_FMT "\" is not one of this system's zones",
+    if (stat(path, &st) || !S_ISREG(st.st_mode)) /* before opening: a named pipe would block */
+        return err_set(e, ENOENT,
+                       "time zone \"" STR_FMT
+                       "\" not found on this system; check the name or install tzdata",
                        STR_ARG(name));
     auto_buf struct buf bytes = { 0 };
     struct tz *z;
@@ -227,14 +239,16 @@ static int read_zone_file(const char *path, str name, struct tz **ret, err_t *e)
     return 0;
 }
 
-static int load(str name, struct tz **ret, err_t *e)
+/* Searches $ZONEINFO and the directories that Go's time package searches, and $TZDIR as glibc
+ * does. */
+static int load_zone(str name, struct tz **ret, err_t *e)
 {
     const char *folders[] = { getenv("ZONEINFO"),    getenv("TZDIR"),
                               "/usr/share/zoneinfo", "/usr/share/lib/zoneinfo",
                               "/usr/lib/locale/TZ",  "/etc/zoneinfo" };
     if (!is_zone_name(name))
         return err_set(e, EINVAL,
-                       "time zone \"" STR_FMT "\" is not the name of a zone such as Europe/Berlin",
+                       "time zone \"" STR_FMT "\" is not a valid name such as Europe/Berlin",
                        STR_ARG(name));
     int r = -ENOENT;
     for (size_t i = 0; i < countof(folders) && r == -ENOENT; i++) {
@@ -252,7 +266,7 @@ static int load(str name, struct tz **ret, err_t *e)
 
 static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct map cache;   /* name → zone; the zone owns the name */
-static struct tz *retired; /* replaced zones, which somebody may still hold */
+static struct tz *retired; /* evicted zones, which callers may still use */
 
 const struct tz *tz_utc(void)
 {
@@ -273,7 +287,7 @@ int tz_get(str name, const struct tz **ret, err_t *e)
     int r = 0;
     pthread_mutex_lock(&cache_lock);
     struct tz *z = map_get(&cache, name);
-    if (!z && !(r = load(name, &z, e)))
+    if (!z && !(r = load_zone(name, &z, e)))
         map_put(&cache, tz_name(z), z);
     pthread_mutex_unlock(&cache_lock);
     if (!r)
@@ -281,20 +295,22 @@ int tz_get(str name, const struct tz **ret, err_t *e)
     return r;
 }
 
-static bool file_changed(const struct tz *z)
+static bool is_file_changed(const struct tz *z)
 {
     struct stat st;
     return stat(z->path, &st) == 0 &&
            (st.st_mtim.tv_sec != z->file_time.tv_sec || st.st_mtim.tv_nsec != z->file_time.tv_nsec);
 }
 
+/* In two passes, because a map must not change while it is iterated. Evicted zones stay reachable
+ * through `retired`, so that leak checkers do not report them. */
 void tz_refresh(void)
 {
     pthread_mutex_lock(&cache_lock);
     struct tz *changed = NULL;
     for (struct map_slot *s = NULL; (s = map_next(&cache, s));) {
         struct tz *z = s->value;
-        if (file_changed(z)) {
+        if (is_file_changed(z)) {
             z->retired_before = changed;
             changed = z;
         }
@@ -309,15 +325,15 @@ void tz_refresh(void)
     pthread_mutex_unlock(&cache_lock);
 }
 
-/* ---- asking */
+/* ---- queries */
 
 static int64_t clamp(int64_t seconds, int64_t limit)
 {
     return MIN(MAX(seconds, -limit), limit);
 }
 
-/* How many transitions are at or before `utc`. */
-static size_t passed(const struct tz *z, int64_t utc)
+/* The number of transitions at or before `utc`. */
+static size_t count_transitions(const struct tz *z, int64_t utc)
 {
     size_t low = 0, high = z->n;
     while (low < high) {
@@ -332,7 +348,7 @@ static size_t passed(const struct tz *z, int64_t utc)
 
 static struct tz_span listed_span(const struct tz *z, int64_t utc)
 {
-    size_t i = passed(z, utc);
+    size_t i = count_transitions(z, utc);
     return (struct tz_span){
         .from = i ? z->at[i - 1].at : INT64_MIN,
         .until = i < z->n ? z->at[i].at : INT64_MAX,
@@ -340,8 +356,9 @@ static struct tz_span listed_span(const struct tz *z, int64_t utc)
     };
 }
 
-/* Listed transitions and the rule meet at `rule_from`; a span that lies across it is made whole. */
-static struct tz_span whole_span(const struct tz *z, int64_t utc)
+/* The span at an instant, joined across `rule_from` if the offset does not change there: the last
+ * listed span and the first span of the rule are computed separately. */
+static struct tz_span join_span(const struct tz *z, int64_t utc)
 {
     if (!z->has_rule)
         return listed_span(z, utc);
@@ -362,10 +379,10 @@ static struct tz_span whole_span(const struct tz *z, int64_t utc)
     return span;
 }
 
-/* What lies beyond the horizon is not told from what has no end. */
+/* A boundary beyond the horizon is reported as unbounded. */
 struct tz_span tz_span_at(const struct tz *z, int64_t utc)
 {
-    struct tz_span span = whole_span(z, clamp(utc, HORIZON));
+    struct tz_span span = join_span(z, clamp(utc, HORIZON));
     span.from = span.from <= -HORIZON ? INT64_MIN : span.from;
     span.until = span.until > HORIZON ? INT64_MAX : span.until;
     return span;
@@ -385,12 +402,12 @@ bool tz_next_transition(const struct tz *z, int64_t utc, int64_t *ret_utc)
     return true;
 }
 
-/* Every instant with that reading lies within the largest offset of it. The spans there are walked
- * in order: each holds the reading at most once, and a reading that none holds was jumped over
- * between two of them. */
+/* Every instant with that local time is at most the largest offset away from it. Visits the spans
+ * in that range in order: each contains the local time at most once, and a local time in none of
+ * them was skipped between two. */
 struct tz_local tz_resolve(const struct tz *z, int64_t local)
 {
-    local = clamp(local, HORIZON / 2); /* the walk below must not reach the horizon */
+    local = clamp(local, HORIZON / 2); /* the loop must not reach the horizon */
     struct tz_local found = { .kind = TZ_GAP, .first = local, .last = local, .transition = local };
     struct tz_span span = tz_span_at(z, local - TZ_OFFSET_LIMIT);
     for (;;) {

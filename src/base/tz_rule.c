@@ -1,9 +1,16 @@
 /* POSIX TZ rules: see tz_rule.h.
  *
- * Spans are computed from the edges of three years around the instant, so that edges that leave
- * their year (hours outside 0..24, southern summers, negative daylight saving as in Dublin) need no
- * special case. An edge that changes nothing is dropped; daylight time all year, written as an end
- * and a start at the same instant, keeps at most the two outermost and is stored as standard time. */
+ * An edge is an instant at which the rule changes the offset: two per year. Spans are computed from
+ * the edges of three years around the instant, so that edges outside of their year (hours outside
+ * 0..24, southern summers, negative daylight saving time as in Dublin) need no special case:
+ *
+ *          year - 1         |          year          |         year + 1
+ *     ----[ start .. end ]--+----[ start .. end ]----+----[ start .. end ]---->
+ *                                     ^ utc
+ *
+ * Edges that do not change the offset are dropped. Daylight time all year is written as an end and
+ * a start at the same instant: then at most the two outermost edges remain, and the rule is stored
+ * as standard time. */
 #include "tz_rule.h"
 
 #include "civil.h"
@@ -27,7 +34,7 @@ static bool take_char(str *rest, char c)
     return true;
 }
 
-/* An unsigned number of at most three digits. */
+/* An unsigned number of at most three digits; false if it is missing or larger than `most`. */
 static bool take_number(str *rest, int most, int *ret)
 {
     int value = 0, digits = 0;
@@ -68,6 +75,7 @@ static bool take_time(str *rest, int hours_max, int32_t *ret)
     return true;
 }
 
+/* Mm.w.d, Jn or n, then optionally /time; the time defaults to 02:00. */
 static bool take_date(str *rest, struct tz_date *ret)
 {
     struct tz_date d = { .time = 2 * HOUR_S };
@@ -94,7 +102,8 @@ static bool take_date(str *rest, struct tz_date *ret)
 
 /* ---- edges */
 
-static int64_t month_week_day(const struct tz_date *d, int64_t year)
+/* The w-th weekday of a month, as days since 1970. */
+static int64_t month_week_to_days(const struct tz_date *d, int64_t year)
 {
     int64_t first = civil_to_days((struct civil_date){ year, d->month, 1 });
     int day = (d->day - civil_weekday(first) + 7) % 7 + (d->week - 1) * 7;
@@ -103,12 +112,12 @@ static int64_t month_week_day(const struct tz_date *d, int64_t year)
     return first + day;
 }
 
-/* The wall clock's reading, in local seconds, at which the date strikes in that year. */
-static int64_t date_strikes(const struct tz_date *d, int64_t year)
+/* The date of a rule in a given year, in local seconds. */
+static int64_t date_in_year(const struct tz_date *d, int64_t year)
 {
     int64_t day;
     if (d->kind == TZ_MONTH_WEEK_DAY) {
-        day = month_week_day(d, year);
+        day = month_week_to_days(d, year);
     } else {
         day = civil_to_days((struct civil_date){ year, 1, 1 }) + d->day;
         if (d->kind == TZ_JULIAN) /* counts from 1 and never counts February 29 */
@@ -117,7 +126,7 @@ static int64_t date_strikes(const struct tz_date *d, int64_t year)
     return day * CIVIL_DAY_S + d->time;
 }
 
-/* At one instant the end comes first: what starts there holds. */
+/* By time; at the same instant the end of daylight time comes first, so that the start wins. */
 static void sort_edges(struct edge *edges, size_t n, const struct tz_rule *rule)
 {
     for (size_t i = 1; i < n; i++)
@@ -131,14 +140,15 @@ static void sort_edges(struct edge *edges, size_t n, const struct tz_rule *rule)
         }
 }
 
-/* The edges of the years around `year` in order, without those that change nothing. */
+/* The edges of the years around `year`, sorted, without those that do not change the offset.
+ * Returns how many. */
 static size_t edges_around(const struct tz_rule *rule, int64_t year, struct edge edges[YEARS * 2])
 {
     size_t n = 0, kept = 0;
     for (int64_t y = year - 1; y <= year + 1; y++) {
         edges[n++] =
-            (struct edge){ date_strikes(&rule->start, y) - rule->standard, rule->daylight };
-        edges[n++] = (struct edge){ date_strikes(&rule->end, y) - rule->daylight, rule->standard };
+            (struct edge){ date_in_year(&rule->start, y) - rule->standard, rule->daylight };
+        edges[n++] = (struct edge){ date_in_year(&rule->end, y) - rule->daylight, rule->standard };
     }
     sort_edges(edges, n, rule);
     for (size_t i = 0; i < n; i++) {
@@ -150,6 +160,8 @@ static size_t edges_around(const struct tz_rule *rule, int64_t year, struct edge
     return kept;
 }
 
+/* std offset [ dst [offset] [ "," start "," end ] ]. POSIX offsets are west of Greenwich, ours
+ * east. */
 int tz_rule_parse(str text, struct tz_rule *ret)
 {
     struct tz_rule rule = { 0 };
@@ -172,7 +184,7 @@ int tz_rule_parse(str text, struct tz_rule *ret)
         rule.daylight = -west;
     }
     if (rest.n == 0)
-        rest = S(",M3.2.0,M11.1.0"); /* what everybody takes where the string names no dates */
+        rest = S(",M3.2.0,M11.1.0"); /* the customary default: the dates of the United States */
     if (!take_char(&rest, ',') || !take_date(&rest, &rule.start) || !take_char(&rest, ',') ||
         !take_date(&rest, &rule.end) || rest.n)
         return -EINVAL;
@@ -185,6 +197,7 @@ int tz_rule_parse(str text, struct tz_rule *ret)
     return 0;
 }
 
+/* The last edge at or before `utc` starts the span and the next one ends it. */
 struct tz_span tz_rule_span(const struct tz_rule *rule, int64_t utc)
 {
     struct tz_span span = { INT64_MIN, INT64_MAX, rule->standard };

@@ -1,10 +1,12 @@
-/* UTF-8: see utf8.h. Lower case comes from the C library's own Unicode table, in the locale C.UTF-8 that
- * every glibc since 2.35 has built in. */
+/* UTF-8: see utf8.h. Lower case comes from the C library's Unicode table, in the locale C.UTF-8,
+ * which is built into every glibc since 2.35. The locale of the process is neither used nor
+ * changed. */
 #include "utf8.h"
 
 #include <locale.h>
 #include <wctype.h>
 
+/* The length of a sequence by its first byte; 0: no sequence starts with it. */
 static size_t sequence_bytes(unsigned char first)
 {
     return first < 0x80                    ? 1
@@ -67,15 +69,15 @@ bool utf8_is_space(uint32_t point)
            point == 0x2029 || point == 0x202f || point == 0x205f || point == 0x3000;
 }
 
-static bool is_solid(char c) /* visible ASCII: no space, and no part of one */
+static bool is_visible_ascii(char c) /* neither a space nor a byte of one */
 {
     return c > 0x20 && c < 0x7f;
 }
 
 str utf8_trim(str text)
 {
-    if (text.n && is_solid(text.p[0]) && is_solid(text.p[text.n - 1]))
-        return text; /* nearly always, and without looking at what is between */
+    if (text.n && is_visible_ascii(text.p[0]) && is_visible_ascii(text.p[text.n - 1]))
+        return text; /* the common case, without reading the text in between */
     for (str rest = text; rest.n && utf8_is_space(utf8_next(&rest));)
         text = rest;
     size_t end = 0;
@@ -85,7 +87,8 @@ str utf8_trim(str text)
     return str_upto(text, end);
 }
 
-/* U+FFFD itself takes three bytes: as one byte it stands for one that begins no code point. */
+/* U+FFFD itself takes three bytes; as a single byte it means that utf8_next() found an invalid
+ * one. */
 static bool is_clean(str text)
 {
     while (text.n) {

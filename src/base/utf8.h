@@ -1,20 +1,20 @@
-/* UTF-8, one code point at a time, and the little of Unicode that texts of users need. */
+/* UTF-8, one code point at a time, and the few Unicode properties that user input requires. */
 #ifndef FLYBALL_UTF8_H
 #define FLYBALL_UTF8_H
 
 #include "arena.h"
 #include "buf.h"
 
-/* Takes the next code point off `*rest`; a byte that begins none is U+FFFD and one byte. */
+/* Removes the next code point from `*rest`, which must not be empty; an invalid byte is U+FFFD. */
 uint32_t utf8_next(str *rest);
 void utf8_put(struct buf *out, uint32_t point);
 
-uint32_t utf8_lower(uint32_t point); /* simple lower case: one code point for one */
-bool utf8_is_space(uint32_t point);  /* White_Space, as Go's TrimSpace takes it */
-str utf8_trim(str text);             /* such spaces at both ends */
+uint32_t utf8_lower(uint32_t point); /* simple lower case: maps to one code point */
+bool utf8_is_space(uint32_t point);  /* White_Space, as in Go's TrimSpace */
+str utf8_trim(str text);             /* without such spaces at both ends */
 
-/* The same text if it is UTF-8, else a copy with U+FFFD in place of each byte that is not. Text from paths,
- * queries, headers and certificates goes through here; parsers check bodies. */
+/* The same text if it is valid UTF-8, otherwise a copy with U+FFFD in place of each invalid byte.
+ * Used for text from paths, queries, headers and certificates; parsers validate bodies. */
 str utf8_clean(struct arena *a, str text);
 
 #endif

@@ -95,7 +95,7 @@ static int run_server(const struct apiserver_options *o)
     struct run r = { 0 };
     struct signal_watch *term = NULL, *interrupt = NULL;
     err_t e = { 0 };
-    if (loop_new(&(struct loop_options){ .linger_ns = LINGER_NS }, &r.loop, &e) < 0 ||
+    if (loop_new(&(struct loop_options){ .busy_poll_ns = LINGER_NS }, &r.loop, &e) < 0 ||
         apiserver_new(r.loop, o, &r.server, &e) < 0) {
         fprintf(stderr, "flyball apiserver: %s\n", e.text);
         loop_free(r.loop);

@@ -1,5 +1,6 @@
-/* flyball explain va: what was decided about a variant and why, which thresholds hold for its model and
- * where they come from, and how the model's variants stand beside each other. */
+/* flyball explain va: what was decided about a variant and why, which thresholds apply to its model
+ * and where they come from, and how the variants of the model compare. Reads the API server only;
+ * the status is the controller's. */
 #include "../saturation/config_core.h"
 #include "../saturation/saturation_records.h"
 #include "../saturation/saturation_spec.h"
@@ -25,7 +26,7 @@ static str accelerator_of(const struct json *object)
 /* ---- the model's variants */
 
 struct siblings {
-    const struct json **at; /* by name */
+    const struct json **at; /* sorted by name */
     struct variant_spec *specs;
     size_t n;
 };
@@ -36,6 +37,7 @@ static int by_name(const void *a, const void *b)
     return str_cmp(name_of(*x), name_of(*y));
 }
 
+/* All variants of the model in the namespace, with parsed specs. */
 static int find_siblings(struct explain *x, str model, struct siblings *ret, err_t *e)
 {
     struct json *list = NULL;
@@ -50,7 +52,7 @@ static int find_siblings(struct explain *x, str model, struct siblings *ret, err
             ret->at[ret->n++] = json_item(items, i);
     qsort(ret->at, ret->n, sizeof(*ret->at), by_name);
     for (size_t i = 0; i < ret->n; i++)
-        ret->specs[i] = variant_spec_read(&x->arena, json_get(ret->at[i], "spec"));
+        ret->specs[i] = saturation_spec_read(&x->arena, json_get(ret->at[i], "spec"));
     return 0;
 }
 
@@ -80,7 +82,7 @@ static void put_siblings(struct explain *x, const struct siblings *all)
 
 /* ---- thresholds */
 
-/* The ConfigMap's table; an empty one when there is none. */
+/* The table of the ConfigMap; empty if there is none. */
 static int read_table(struct explain *x, const char *ns, struct sat_load *ret, err_t *e)
 {
     struct json *map = NULL;
@@ -105,11 +107,12 @@ static void put_problems(struct explain *x, const struct sat_load *l)
 {
     for (size_t i = 0; i < l->problem_n; i++)
         buf_printf(&x->out,
-                   "  entry " STR_FMT " cannot be used: " STR_FMT
-                   "; a controller that knows a good value of it goes by that\n",
+                   "  entry " STR_FMT " is invalid: " STR_FMT
+                   "; the controller keeps its last good value, if it has one\n",
                    STR_ARG(l->problems[i].key), STR_ARG(l->problems[i].text));
 }
 
+/* Prints the thresholds that the controller would resolve, with their source and invalid entries. */
 static int put_thresholds(struct explain *x, str model, const struct siblings *all, err_t *e)
 {
     const char *home = from_env("POD_NAMESPACE", "workload-variant-autoscaler-system");
@@ -124,7 +127,7 @@ static int put_thresholds(struct explain *x, str model, const struct siblings *a
         variants[i][0] = name_of(all->at[i]);
         variants[i][1] = all->specs[i].target_name;
     }
-    struct sat_question q = { model, x->ns, (const str(*)[2])variants, all->n };
+    struct sat_lookup q = { model, x->ns, (const str(*)[2])variants, all->n };
     struct sat_resolved found = sat_config_resolve(&global.table, &local.table, &q);
     const struct sat_config *c = &found.config;
     buf_put(&x->out, S("\nThresholds, from "));
@@ -169,17 +172,17 @@ static void put_conditions(struct explain *x, const struct json *status)
                        json_text(json_get(c, "message")).p);
     }
     if (!json_len(json_get(status, "conditions")))
-        buf_put(&x->out, S("  nothing yet: no controller has looked at it\n"));
+        buf_put(&x->out, S("  nothing yet: no controller has reconciled it\n"));
 }
 
-static int explain(struct explain *x, err_t *e)
+static int explain_variant(struct explain *x, err_t *e)
 {
     struct json *object = NULL;
     struct siblings all = { 0 };
     int r = explain_get(x, &variant_resource, x->ns, x->name, &object, e);
     if (r < 0)
         return r;
-    struct variant_spec spec = variant_spec_read(&x->arena, json_get(object, "spec"));
+    struct variant_spec spec = saturation_spec_read(&x->arena, json_get(object, "spec"));
     put_spec(x, &spec, object);
     put_conditions(x, json_get(object, "status"));
     if ((r = find_siblings(x, spec.model, &all, e)) < 0)
@@ -190,7 +193,7 @@ static int explain(struct explain *x, err_t *e)
     if (str_eqc(json_text(json_get(ready, "reason")), "LatencyTargets")) {
         buf_put(
             &x->out,
-            S("\nLatency targets decide; thresholds of KV cache and queue are not in force.\n"));
+            S("\nLatency targets decide; the thresholds of KV cache and queue are not used.\n"));
         return 0;
     }
     return put_thresholds(x, spec.model, &all, e);
@@ -201,5 +204,5 @@ static const char *const words[] = { "va", "variantautoscaling", "variantautosca
 const struct explainer explain_saturation = {
     .words = words,
     .help = "how many replicas a VariantAutoscaling should have, and why",
-    .run = explain,
+    .run = explain_variant,
 };

@@ -186,7 +186,7 @@ static int find_verdict(const struct guard *g, str token)
     int status = 0;
     for (size_t i = 0; i < VERDICTS; i++) {
         const struct verdict *v = &g->verdicts[i];
-        if (v->token && now < v->until_ns && tls_same_secret(str_c(v->token), token))
+        if (v->token && now < v->until_ns && tls_secrets_equal(str_c(v->token), token))
             status = v->status;
     }
     return status;

@@ -7,9 +7,9 @@
 
 void manifest_text(const struct manifest *m, struct buf *out)
 {
-    struct gzip *z = gzip_reader();
+    struct gzip *z = gzip_reader_new();
     str rest = { (const char *)m->packed, m->packed_bytes };
-    while (!gzip_complete(z))
+    while (!gzip_is_complete(z))
         if (gzip_read(z, &rest, out, SIZE_MAX) < 0)
             abort(); /* packed at build time: cannot fail */
     gzip_free(z);

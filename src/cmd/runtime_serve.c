@@ -214,7 +214,7 @@ static bool listens_on_loopback(const char *listen)
     uint16_t port;
     err_t e;
     return !is_none(listen) && flags_split_listen("listen", text, &address, &port, &e) >= 0 &&
-           address && host_is_loopback(str_c(address));
+           address && uri_host_is_loopback(str_c(address));
 }
 
 int runtime_serve(struct runtime *rt, err_t *e)

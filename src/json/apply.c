@@ -1,10 +1,57 @@
-/* Server-side apply and ownership: see apply.h. The order of things is that of Kubernetes: compare
- * as the version of each manager sees it, take conflicts away or refuse, and only then write.
+/* Server-side apply and field ownership: see apply.h.
  *
- * managedFields are cut off the trees before they are compared, so that they never own themselves. */
+ * The problem. Several clients write the same object: a user applies a manifest, an autoscaler sets
+ * spec.replicas, a controller sets the status. A merge of two documents alone cannot decide whether
+ * a field that is missing in the manifest was removed by its author or never belonged to it. So the
+ * object carries, per manager, the set of fields that this manager owns, and every write updates
+ * these sets.
+ *
+ * The data. A set (fieldset.h) is a tree of field names, list keys and set values. With shapes
+ * (shape.h), typed.h computes on objects: which fields a configuration names, what differs between
+ * two objects, an object with fields merged in or removed. This file only combines these
+ * operations.
+ *
+ *     apply_patch                                   apply_update (POST, PUT, PATCH)
+ *     -----------                                   ------------
+ *     live object   configuration                   live object   new object
+ *           \          /    \                              \        /
+ *          typed_merge    typed_fields                   typed_compare
+ *                |             |                               |
+ *              prune      fields of self                fields that changed
+ *                |             |                               |
+ *           find_clashes <-----+                          find_clashes
+ *                |                                             |
+ *     others lose something? --no--> write            others lose those fields,
+ *           |yes                                      this manager gains them
+ *     force? --yes--> others lose those fields
+ *           |no
+ *     409 with every conflict
+ *
+ * Invariants:
+ *   - A field that changes is owned by the manager that changed it, and by others only if they set the
+ *     same value.
+ *   - A field is removed only by its last owner: prune() removes what the manager applied last time and
+ *     does not apply now, and adds back what any other manager owns.
+ *   - managedFields are removed from the trees before they are compared, so that they are never owned,
+ *     and so is the identity of the object (name, uid, resourceVersion, ...): see strip_identity().
+ *   - Nothing is written before all conflicts are known; a refused apply leaves no trace.
+ *
+ * Versions. An entry is a set of fields in the version in which its manager wrote. A field may have
+ * another name or shape in another version, so each entry is compared with the objects converted to
+ * its own version: find_clashes() compares once per change of shape, not once per manager. Entries
+ * of a version that is no longer served are dropped, because they cannot be compared with anything.
+ *
+ * The order of the steps is that of Kubernetes, even where another one would be cheaper, because it
+ * decides which of two errors a client gets. Unlike there, updates never fail: an update whose
+ * ownership cannot be computed goes through without managedFields.
+ *
+ * Cost. All sets and trees are in the arena of the request. A request can bring APPLY_MANAGERS_MAX
+ * entries; sets are merged pairwise (union_sets), because adding one after the other would copy the
+ * result once per entry, and the list of conflicts is limited, because the longest keys times the
+ * most fields would be a product. Trees share their unchanged parts with the input. */
 #include "apply.h"
 
-#include "managed.h"
+#include "managed_fields.h"
 #include "typed.h"
 
 static const char last_applied[] = "kubectl.kubernetes.io/last-applied-configuration";
@@ -12,12 +59,12 @@ static const char last_applied[] = "kubectl.kubernetes.io/last-applied-configura
 struct work {
     struct arena *arena;
     const struct apply_request *r;
-    struct managed managed;
-    struct json *live; /* copy without managedFields; an empty object for a new one */
+    struct managed_fields managed;
+    struct json *live; /* a copy without managedFields; blank if the object is being created */
     err_t *e;
 };
 
-/* One manager and the fields it would lose. */
+/* A manager and the fields that it would lose. */
 struct clash {
     struct manager *manager;
     struct fieldset set;
@@ -37,7 +84,7 @@ static const struct json *seen_at(const struct work *w, str version, const struc
     return w->r->view(w->r->context, version, object);
 }
 
-/* Shares everything below with `object`: only its metadata are ever set. */
+/* Shares everything except the object and its metadata, because only these are modified later. */
 static struct json *without_managed(struct arena *a, const struct json *object)
 {
     const struct json *metadata = json_get(object, "metadata");
@@ -49,8 +96,8 @@ static struct json *without_managed(struct arena *a, const struct json *object)
     return copy;
 }
 
-/* What a new object is compared with: what Kubernetes has before anything is set. */
-static struct json *blank(struct arena *a, const struct apply_request *r)
+/* A new object is compared with the zero value of its Go type, which Kubernetes starts from. */
+static struct json *blank_object(struct arena *a, const struct apply_request *r)
 {
     struct json *object = r->blank ? json_copy(a, r->blank) : json_new_obj(a);
     json_set_str(a, object, "apiVersion", json_text(json_get(r->object, "apiVersion")));
@@ -60,7 +107,8 @@ static struct json *blank(struct arena *a, const struct apply_request *r)
 
 #define FIELD(text) .element = { .kind = FIELD_NAME, .name = STR_INIT(text) }, .member = true
 
-/* What an object is called and where it stands belongs to nobody. Sorted, as every set is. */
+/* Identity and bookkeeping fields are never owned. The nodes are sorted, like those of every
+ * set. */
 static void strip_identity(struct work *w, struct manager *m)
 {
     static struct fieldset_node in_metadata[] = {
@@ -96,18 +144,20 @@ static struct typed_changes changes_at(const struct work *w, const struct shape 
                                    without_ignored(w, c.removed) };
 }
 
-/* Entries in the light of the shapes of today; those of versions no longer served go. */
-static void reconcile(struct work *w)
+/* Adapts the entries to the current shapes, which may have changed since they were written, and
+ * drops those of versions that are no longer served. */
+static void reconcile_entries(struct work *w)
 {
     for (size_t i = 0; i < w->managed.n; i++) {
         struct manager *m = &w->managed.at[i];
         const struct shape *shape = shape_at(w, m->version);
         m->set = shape ? fieldset_reconcile(w->arena, &m->set, shape) : (struct fieldset){ 0 };
     }
-    managed_drop_empty(&w->managed);
+    managed_fields_drop_empty(&w->managed);
 }
 
-/* What others own and would lose as `old` becomes `new`. What was removed, nobody owns any more. */
+/* The fields that each other manager owns and that differ between `old` and `new`, one clash per
+ * entry in the same order. Removed fields leave every set right away: that is no conflict. */
 static struct clash *find_clashes(struct work *w, const struct manager *self,
                                   const struct json *old, const struct json *new,
                                   struct typed_changes *ret_changes)
@@ -135,24 +185,27 @@ static struct clash *find_clashes(struct work *w, const struct manager *self,
     return clashes;
 }
 
-static void take_over(struct work *w, const struct clash *clashes)
+/* The managers lose what they clash about; the caller adds it to its own set. */
+static void take_ownership(struct work *w, const struct clash *clashes)
 {
     for (size_t i = 0; i < w->managed.n; i++)
         w->managed.at[i].set =
             fieldset_difference(w->arena, &w->managed.at[i].set, &clashes[i].set);
-    managed_drop_empty(&w->managed);
+    managed_fields_drop_empty(&w->managed);
 }
 
+/* Puts the entries into the object. */
 static struct json *with_managed(struct work *w, struct json *object)
 {
     struct json *metadata = json_make(w->arena, object, "metadata", NULL);
-    struct json *entries = managed_print(w->arena, &w->managed);
+    struct json *entries = managed_fields_print(w->arena, &w->managed);
     json_del(metadata, S("managedFields"));
     if (entries)
         json_append(w->arena, metadata, S("managedFields"), entries);
     return object;
 }
 
+/* Compares with the old timestamps in place, and restores the new ones if anything else differs. */
 void apply_keep_times(struct arena *a, const struct json *live, struct json *object)
 {
     const struct json *before = json_at(live, "metadata", "managedFields", NULL);
@@ -179,12 +232,12 @@ static str manager_name(const struct apply_request *r)
     return r->manager.n ? r->manager : S("unknown");
 }
 
-/* `name` changed `old` to `new` by something that is not an apply. */
+/* Records that manager `name` changed `old` to `new` with a write that is not an apply. */
 static void own_changes(struct work *w, const struct json *old, const struct json *new, str name)
 {
-    reconcile(w);
+    reconcile_entries(w);
     struct typed_changes c;
-    take_over(w, find_clashes(w, NULL, old, new, &c));
+    take_ownership(w, find_clashes(w, NULL, old, new, &c));
     struct manager self = { .name = name,
                             .version = w->r->version,
                             .subresource = w->r->subresource,
@@ -192,14 +245,14 @@ static void own_changes(struct work *w, const struct json *old, const struct jso
                             .set = fieldset_union(w->arena, &c.modified, &c.added) };
     strip_identity(w, &self);
     if (!fieldset_empty(&self.set)) {
-        struct manager *entry = managed_make(w->arena, &w->managed, &self);
+        struct manager *entry = managed_fields_make(w->arena, &w->managed, &self);
         entry->set = fieldset_union(w->arena, &entry->set, &self.set);
         entry->time = self.time;
     }
-    managed_cap(w->arena, &w->managed);
+    managed_fields_cap(w->arena, &w->managed);
 }
 
-/* A list with nothing in it, or with one empty entry, asks to forget all managers. */
+/* An empty list, or a list with one empty entry, is the request to remove all managers. */
 static bool is_reset(const struct json *entries)
 {
     if (!json_is(entries, JSON_ARR))
@@ -208,8 +261,9 @@ static bool is_reset(const struct json *entries)
            (entries->n == 1 && json_is(entries->items[0], JSON_OBJ) && !entries->items[0]->n);
 }
 
-/* The managers an update starts from: those it brings, unless it brings none or broken ones. */
-static void starting_managers(struct work *w)
+/* The entries that an update starts from: those in the new object, or the stored ones if it has
+ * none or malformed ones. A subresource cannot change them. */
+static void load_entries(struct work *w)
 {
     err_t ignored;
     const struct json *stored = json_at(w->r->live, "metadata", "managedFields", NULL);
@@ -218,15 +272,15 @@ static void starting_managers(struct work *w)
         if (is_reset(brought))
             return;
         if (json_len(brought) <= APPLY_MANAGERS_MAX &&
-            managed_parse(w->arena, brought, &w->managed, &ignored) == 0 && w->managed.n)
+            managed_fields_parse(w->arena, brought, &w->managed, &ignored) == 0 && w->managed.n)
             return;
     }
-    if (managed_parse(w->arena, stored, &w->managed, &ignored) < 0)
-        w->managed = (struct managed){ 0 };
+    if (managed_fields_parse(w->arena, stored, &w->managed, &ignored) < 0)
+        w->managed = (struct managed_fields){ 0 };
 }
 
-/* Who wrote another version must be able to read it. */
-static int check_readers(struct work *w, const struct json *object)
+/* The new object must be valid in the version of every manager. */
+static int check_versions(struct work *w, const struct json *object)
 {
     for (size_t i = 0; i < w->managed.n; i++) {
         str version = w->managed.at[i].version;
@@ -237,19 +291,20 @@ static int check_readers(struct work *w, const struct json *object)
     return 0;
 }
 
+/* Failures of any step return the object without managedFields instead of an error. */
 struct json *apply_update(struct arena *a, const struct apply_request *r)
 {
     err_t ignored;
     struct work w = { .arena = a, .r = r, .e = &ignored };
     struct json *object = without_managed(a, r->object);
-    starting_managers(&w);
+    load_entries(&w);
     if (r->live && !w.managed.n)
-        return object; /* nobody was recorded, so nobody is */
-    w.live = r->live ? without_managed(a, r->live) : blank(a, r);
+        return object; /* ownership was never tracked or has been reset: do not start now */
+    w.live = r->live ? without_managed(a, r->live) : blank_object(a, r);
     if (typed_check(r->shape, object, true, &ignored) < 0 ||
         typed_check(r->shape, w.live, true, &ignored) < 0)
         return object;
-    if (check_readers(&w, object) < 0)
+    if (check_versions(&w, object) < 0)
         return object;
     own_changes(&w, w.live, object, manager_name(r));
     with_managed(&w, object);
@@ -259,16 +314,18 @@ struct json *apply_update(struct arena *a, const struct apply_request *r)
 
 /* ---- apply: removing what is no longer applied */
 
-/* Two by two: one after the other would copy the result once for each set. */
-static struct fieldset union_of(struct arena *a, const struct fieldset *sets, size_t n)
+/* Pairwise: adding one set after the other would copy the result once per set. */
+static struct fieldset union_sets(struct arena *a, const struct fieldset *sets, size_t n)
 {
     if (n <= 1)
         return n ? sets[0] : (struct fieldset){ 0 };
-    struct fieldset left = union_of(a, sets, n / 2), right = union_of(a, sets + n / 2, n - n / 2);
+    struct fieldset left = union_sets(a, sets, n / 2),
+                    right = union_sets(a, sets + n / 2, n - n / 2);
     return fieldset_union(a, &left, &right);
 }
 
-/* Fields of `merged` that neither `pruned` has nor anybody owns leave. */
+/* `merged` without the fields that are neither in `pruned` nor owned by a manager of that
+ * version. */
 static struct json *add_back_owned(struct work *w, const struct shape *shape, str version,
                                    const struct json *merged, const struct json *pruned)
 {
@@ -279,14 +336,14 @@ static struct json *add_back_owned(struct work *w, const struct shape *shape, st
     for (size_t i = 0; i < w->managed.n; i++)
         if (str_eq(w->managed.at[i].version, version))
             sets[n++] = fieldset_with_parents(w->arena, &w->managed.at[i].set, shape);
-    kept = union_of(w->arena, sets, n);
+    kept = union_sets(w->arena, sets, n);
     struct fieldset all = typed_fields(w->arena, shape, merged);
     all = fieldset_with_parents(w->arena, &all, shape);
     struct fieldset gone = fieldset_difference(w->arena, &all, &kept);
     return typed_remove(w->arena, shape, merged, &gone);
 }
 
-static bool version_seen(const struct managed *m, size_t before, str version)
+static bool is_version_seen(const struct managed_fields *m, size_t before, str version)
 {
     for (size_t i = 0; i < before; i++)
         if (str_eq(m->at[i].version, version))
@@ -294,6 +351,7 @@ static bool version_seen(const struct managed *m, size_t before, str version)
     return false;
 }
 
+/* The same for every version that has entries, starting with that of the pruning manager. */
 static struct json *add_back_all_owned(struct work *w, const struct json *merged,
                                        struct json *pruned, str first)
 {
@@ -301,7 +359,7 @@ static struct json *add_back_all_owned(struct work *w, const struct json *merged
     pruned = add_back_owned(w, shape, first, merged, pruned);
     for (size_t i = 0; i < w->managed.n; i++) {
         str version = w->managed.at[i].version;
-        if (str_eq(version, first) || version_seen(&w->managed, i, version))
+        if (str_eq(version, first) || is_version_seen(&w->managed, i, version))
             continue;
         shape = shape_at(w, version);
         if (shape)
@@ -310,8 +368,8 @@ static struct json *add_back_all_owned(struct work *w, const struct json *merged
     return pruned;
 }
 
-/* Takes what the manager applied last time, does not now, and nobody else owns. */
-static struct json *prune(struct work *w, struct json *merged, const struct manager *last)
+/* Removes what the manager applied last time, does not apply now, and no other manager owns. */
+static struct json *prune_fields(struct work *w, struct json *merged, const struct manager *last)
 {
     const struct shape *shape = last ? shape_at(w, last->version) : NULL;
     if (!shape || fieldset_empty(&last->set))
@@ -331,13 +389,13 @@ static struct json *prune(struct work *w, struct json *merged, const struct mana
 
 /* ---- apply: conflicts */
 
-enum { CONFLICT_BYTES_MAX = 1024 * 1024 }; /* of paths; others are not listed */
+enum { CONFLICT_BYTES_MAX = 1024 * 1024 }; /* of all paths; further conflicts are not listed */
 
 struct listing {
     struct arena *arena;
     struct apply_conflict *at;
     size_t n, cap, bytes;
-    str message; /* of the manager in hand */
+    str message; /* of the current manager */
 };
 
 static void list_conflict(void *context, str path)
@@ -356,12 +414,14 @@ static void list_conflict(void *context, str path)
     l->at[l->n++] = (struct apply_conflict){ l->message, arena_str(l->arena, path) };
 }
 
-static int by_manager(const void *a, const void *b)
+static int compare_clashes(const void *a, const void *b)
 {
-    return managed_cmp(((const struct clash *)a)->manager, ((const struct clash *)b)->manager);
+    return managed_fields_cmp(((const struct clash *)a)->manager,
+                              ((const struct clash *)b)->manager);
 }
 
-static str conflict_sentence(struct arena *a, const struct listing *l)
+/* The message of the Status. */
+static str conflict_message(struct arena *a, const struct listing *l)
 {
     if (l->n == 1)
         return arena_printf(a, "Apply failed with 1 conflict: " STR_FMT ": " STR_FMT,
@@ -377,23 +437,25 @@ static str conflict_sentence(struct arena *a, const struct listing *l)
     return arena_str(a, buf_str(&out));
 }
 
-static int refuse(struct work *w, struct clash *clashes, struct apply_result *ret)
+/* Lists every conflict in the result and returns -EEXIST. */
+static int refuse_conflicts(struct work *w, struct clash *clashes, struct apply_result *ret)
 {
     struct listing l = { .arena = w->arena };
-    qsort(clashes, w->managed.n, sizeof(*clashes), by_manager);
+    qsort(clashes, w->managed.n, sizeof(*clashes), compare_clashes);
     for (size_t i = 0; i < w->managed.n; i++) {
         l.message = arena_printf(w->arena, "conflict with %s",
-                                 managed_describe(w->arena, clashes[i].manager).p);
+                                 managed_fields_describe(w->arena, clashes[i].manager).p);
         fieldset_each(&clashes[i].set, list_conflict, &l);
     }
     *ret = (struct apply_result){ .conflicts = l.at,
                                   .n_conflicts = l.n,
-                                  .message = conflict_sentence(w->arena, &l) };
+                                  .message = conflict_message(w->arena, &l) };
     return err_set(w->e, EEXIST, "%.480s", ret->message.p);
 }
 
-/* kubectl moving from client-side apply may take what its annotation shows it applied. */
-static void forgive_kubectl(struct work *w, struct clash *clashes)
+/* A migration from client-side apply: fields that kubectl applied according to its annotation, and
+ * that still have that value, are not conflicts for kubectl. */
+static void exempt_kubectl(struct work *w, struct clash *clashes)
 {
     const struct json *note = json_at(w->live, "metadata", "annotations", last_applied, NULL);
     struct json *applied = NULL;
@@ -412,7 +474,7 @@ static void forgive_kubectl(struct work *w, struct clash *clashes)
         clashes[i].set = fieldset_difference(w->arena, &clashes[i].set, &own);
 }
 
-static bool any_clash(const struct work *w, const struct clash *clashes)
+static bool has_clash(const struct work *w, const struct clash *clashes)
 {
     for (size_t i = 0; i < w->managed.n; i++)
         if (!fieldset_empty(&clashes[i].set))
@@ -422,6 +484,7 @@ static bool any_clash(const struct work *w, const struct clash *clashes)
 
 /* ---- apply */
 
+/* The texts are quoted: kube-apiserver. */
 static int check_configuration(const struct work *w)
 {
     const struct json *config = w->r->object;
@@ -445,7 +508,7 @@ static int check_configuration(const struct work *w)
                     STR_ARG(kind));
 }
 
-/* The annotation of client-side apply follows what kubectl applies here. */
+/* Keeps the annotation of client-side apply up to date, so that a user can go back to it. */
 static void refresh_last_applied(struct work *w, struct json *object)
 {
     struct json *annotations = json_at(object, "metadata", "annotations", NULL);
@@ -459,41 +522,45 @@ static void refresh_last_applied(struct work *w, struct json *object)
     json_set(w->arena, annotations, str_c(last_applied), json_new_str(w->arena, buf_str(&text)));
 }
 
-static int load(struct work *w)
+/* Reads the entries and the live object. If ownership was never tracked, everything in the live
+ * object belongs to a manager "before-first-apply". */
+static int load_live(struct work *w)
 {
-    int result = managed_parse(w->arena, json_at(w->r->live, "metadata", "managedFields", NULL),
-                               &w->managed, w->e);
+    int result =
+        managed_fields_parse(w->arena, json_at(w->r->live, "metadata", "managedFields", NULL),
+                             &w->managed, w->e);
     if (result < 0)
         return err_wrap(w->e, "failed to decode managed fields");
-    w->live = w->r->live ? without_managed(w->arena, w->r->live) : blank(w->arena, w->r);
+    w->live = w->r->live ? without_managed(w->arena, w->r->live) : blank_object(w->arena, w->r);
     if (typed_check(w->r->shape, w->live, true, w->e) < 0)
         return err_wrap(w->e, "failed to create typed live object");
     if (w->r->live && !w->managed.n)
-        own_changes(w, blank(w->arena, w->r), w->live, S("before-first-apply"));
-    reconcile(w);
+        own_changes(w, blank_object(w->arena, w->r), w->live, S("before-first-apply"));
+    reconcile_entries(w);
     return 0;
 }
 
+/* In order: merge, prune, check, find conflicts, and only then change ownership. */
 int apply_patch(struct arena *a, const struct apply_request *r, struct apply_result *ret, err_t *e)
 {
     err_t scratch;
     struct work w = { .arena = a, .r = r, .e = e ? e : &scratch };
     int result = check_configuration(&w);
     if (result == 0)
-        result = load(&w);
+        result = load_live(&w);
     if (result < 0)
         return result;
     struct manager like = { .name = manager_name(r),
                             .version = r->version,
                             .subresource = r->subresource,
                             .applied = true };
-    struct manager *self = managed_find(&w.managed, &like), last = self ? *self : like;
+    struct manager *self = managed_fields_find(&w.managed, &like), last = self ? *self : like;
     struct json *object = typed_merge(a, r->shape, w.live, r->object);
-    self = managed_make(a, &w.managed, &like);
+    self = managed_fields_make(a, &w.managed, &like);
     self->version = r->version;
     self->set = without_ignored(&w, typed_fields(a, r->shape, r->object));
-    object = prune(&w, object, last.set.n ? &last : NULL);
-    if ((result = check_readers(&w, object)) < 0)
+    object = prune_fields(&w, object, last.set.n ? &last : NULL);
+    if ((result = check_versions(&w, object)) < 0)
         return result;
 
     struct typed_changes changes;
@@ -501,14 +568,14 @@ int apply_patch(struct arena *a, const struct apply_request *r, struct apply_res
     if (!r->force) {
         struct clash *kept = arena_array(a, w.managed.n, sizeof(*kept));
         memcpy(kept, clashes, w.managed.n * sizeof(*kept));
-        forgive_kubectl(&w, kept);
-        if (any_clash(&w, kept))
-            return refuse(&w, kept, ret);
+        exempt_kubectl(&w, kept);
+        if (has_clash(&w, kept))
+            return refuse_conflicts(&w, kept, ret);
     }
     strip_identity(&w, self);
     if (!json_eq(w.live, object))
         self->time = arena_str(a, r->now).p;
-    take_over(&w, clashes);
+    take_ownership(&w, clashes);
     refresh_last_applied(&w, object);
     with_managed(&w, object);
     apply_keep_times(a, r->live, object);

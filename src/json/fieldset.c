@@ -1,8 +1,19 @@
-/* Field sets: order and algebra. Reading and printing are in fieldset_text.c.
+/* Field sets: order and set operations. Parsing and printing are in fieldset_text.c.
  *
- * Members and what is below them share one sorted array of nodes, so that every operation is one
- * merge of two runs; see combine(). A node that is neither a member nor has members below is never
- * kept. */
+ * The fields of one level are one sorted array of nodes. A node records whether its field is a
+ * member, and has the set of the level below:
+ *
+ *     {.spec, .spec.ports, .spec.ports[port=80].name}
+ *
+ *     spec *  ->  ports *  ->  [port=80]  ->  name *          (* is a member)
+ *
+ * So every operation is one merge of two sorted runs per level; see combine(). Kubernetes keeps
+ * members and children in two structures, which doubles the work. Invariants: nodes are sorted and
+ * unique, and a node that is neither a member nor has members below does not exist, so that an
+ * empty set is n == 0.
+ *
+ * Results share unchanged subtrees with their operands: everything is in the arena of the request,
+ * and a set does not change once it has been used. */
 #include "fieldset.h"
 
 /* ---- order: names, then keys, then values, then indices */
@@ -24,7 +35,7 @@ static int rank(const struct json *v)
     return ranks[v->type];
 }
 
-/* A total order of values; numbers by size, whatever their type. */
+/* A total order of values; numbers are compared by value, not by type. */
 static int value_cmp(const struct json *a, const struct json *b)
 {
     if (rank(a) != rank(b))
@@ -46,7 +57,7 @@ static int value_cmp(const struct json *a, const struct json *b)
                 return order;
         }
         return integer_cmp(a->n, b->n);
-    default: /* maps are no elements of sets and no keys; any order that separates them will do */
+    default: /* maps are neither elements of sets nor keys; any order will do */
         return json_eq(a, b) ? 0 : a < b ? -1 : 1;
     }
 }
@@ -81,12 +92,12 @@ int fieldset_element_cmp(const struct fieldset_element *a, const struct fieldset
 
 /* ---- building and reading */
 
-/* The first node that is not before the element. */
-static uint32_t position(const struct fieldset *s, const struct fieldset_element *element)
+/* The index of the first node that is not before the element. */
+static uint32_t find_position(const struct fieldset *s, const struct fieldset_element *element)
 {
     uint32_t low = 0, high = s->n;
     if (high && fieldset_element_cmp(&s->nodes[high - 1].element, element) < 0)
-        return high; /* most come in order */
+        return high; /* most elements are added in order */
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (fieldset_element_cmp(&s->nodes[middle].element, element) < 0)
@@ -97,7 +108,7 @@ static uint32_t position(const struct fieldset *s, const struct fieldset_element
     return low;
 }
 
-static void reserve(struct arena *a, struct fieldset *s)
+static void reserve_node(struct arena *a, struct fieldset *s)
 {
     if (s->n < s->cap)
         return;
@@ -112,10 +123,10 @@ static void reserve(struct arena *a, struct fieldset *s)
 struct fieldset_node *fieldset_at(struct arena *a, struct fieldset *s,
                                   const struct fieldset_element *element)
 {
-    uint32_t at = position(s, element);
+    uint32_t at = find_position(s, element);
     if (at < s->n && fieldset_element_cmp(&s->nodes[at].element, element) == 0)
         return &s->nodes[at];
-    reserve(a, s);
+    reserve_node(a, s);
     memmove(s->nodes + at + 1, s->nodes + at, (s->n - at) * sizeof(*s->nodes));
     s->nodes[at] = (struct fieldset_node){ .element = *element };
     s->n++;
@@ -126,7 +137,7 @@ void fieldset_append(struct arena *a, struct fieldset *s, struct fieldset_node n
 {
     if (!node.member && !node.below.n)
         return;
-    reserve(a, s);
+    reserve_node(a, s);
     s->nodes[s->n++] = node;
 }
 
@@ -136,6 +147,7 @@ static int by_element(const void *a, const void *b)
                                 &((const struct fieldset_node *)b)->element);
 }
 
+/* Sorts only if necessary, because most sets are built in order; then merges equal neighbors. */
 void fieldset_sort(struct arena *a, struct fieldset *s)
 {
     bool sorted = true;
@@ -160,7 +172,7 @@ void fieldset_sort(struct arena *a, struct fieldset *s)
 const struct fieldset_node *fieldset_find(const struct fieldset *s,
                                           const struct fieldset_element *element)
 {
-    uint32_t at = position(s, element);
+    uint32_t at = find_position(s, element);
     bool found = at < s->n && fieldset_element_cmp(&s->nodes[at].element, element) == 0;
     return found ? &s->nodes[at] : NULL;
 }
@@ -192,9 +204,10 @@ enum operation { UNION, INTERSECTION, DIFFERENCE, WITHOUT };
 static struct fieldset combine(struct arena *a, enum operation operation, const struct fieldset *x,
                                const struct fieldset *y);
 
-/* A node that both have. */
-static struct fieldset_node meet(struct arena *a, enum operation operation,
-                                 const struct fieldset_node *x, const struct fieldset_node *y)
+/* The result for a node that both sets have. */
+static struct fieldset_node combine_nodes(struct arena *a, enum operation operation,
+                                          const struct fieldset_node *x,
+                                          const struct fieldset_node *y)
 {
     struct fieldset_node node = { .element = x->element };
     switch (operation) {
@@ -216,8 +229,8 @@ static struct fieldset_node meet(struct arena *a, enum operation operation,
     return node;
 }
 
-/* A small set with a large one: what only the large one has is not looked at, so that a thousand
- * managers of a few fields each do not cost a thousand times all fields that change. */
+/* Combines a small set with a large one by lookup, without visiting the rest of the large one: a
+ * thousand managers with a few fields each must not cost a thousand times all changed fields. */
 static struct fieldset combine_few(struct arena *a, enum operation operation,
                                    const struct fieldset *x, const struct fieldset *y)
 {
@@ -228,14 +241,15 @@ static struct fieldset combine_few(struct arena *a, enum operation operation,
         const struct fieldset_node *mine = &few->nodes[i];
         if (other)
             fieldset_append(a, &out,
-                            few == x ? meet(a, operation, mine, other)
-                                     : meet(a, operation, other, mine));
+                            few == x ? combine_nodes(a, operation, mine, other)
+                                     : combine_nodes(a, operation, other, mine));
         else if (operation != INTERSECTION) /* a difference, and few is x */
             fieldset_append(a, &out, *mine);
     }
     return out;
 }
 
+/* Merges two sorted runs; the operation decides what becomes of nodes in x, in y, or in both. */
 static struct fieldset combine(struct arena *a, enum operation operation, const struct fieldset *x,
                                const struct fieldset *y)
 {
@@ -257,7 +271,7 @@ static struct fieldset combine(struct arena *a, enum operation operation, const 
                 fieldset_append(a, &out, y->nodes[j]);
             j++;
         } else {
-            fieldset_append(a, &out, meet(a, operation, &x->nodes[i++], &y->nodes[j++]));
+            fieldset_append(a, &out, combine_nodes(a, operation, &x->nodes[i++], &y->nodes[j++]));
         }
     }
     return out;
@@ -266,7 +280,7 @@ static struct fieldset combine(struct arena *a, enum operation operation, const 
 struct fieldset fieldset_union(struct arena *a, const struct fieldset *x, const struct fieldset *y)
 {
     if (!x->n || !y->n ||
-        (x->nodes == y->nodes && x->n == y->n)) { /* one of them is all, and is shared */
+        (x->nodes == y->nodes && x->n == y->n)) { /* one of them is the result, and is shared */
         struct fieldset all = x->n ? *x : *y;
         all.cap = all.n;
         return all;
@@ -294,7 +308,7 @@ struct fieldset fieldset_without(struct arena *a, const struct fieldset *x,
 
 /* ---- sets and shapes */
 
-/* The shape of what an element names, or NULL where the shape does not know. */
+/* The shape of the field that an element names; NULL: undeclared. */
 static const struct shape *shape_below(const struct shape *s,
                                        const struct fieldset_element *element)
 {

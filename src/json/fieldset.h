@@ -1,12 +1,12 @@
-/* Sets of fields of an object, as managedFields records who owns what (fieldsV1):
+/* Sets of fields of an object, as in managedFields (fieldsV1):
  *
  *     {"f:spec":{"f:ports":{"k:{\"port\":80}":{".":{},"f:name":{}}},"f:tags":{"v:\"a\"":{}}}}
  *
- * f: a member by name, k: an element of a map list by its keys, v: an element of a set by its value,
- * i: an element by index; "." says that a field with fields below it belongs to the set itself.
+ * f: a member by name, k: an element of a map list by its keys, v: an element of a set by its
+ * value, i: an element by index; "." means that a field with fields below it is itself in the set.
  *
- * A set is a tree of nodes sorted by element. It lives in an arena; the operations make new sets and
- * may share parts of the old ones, which therefore never change once made. */
+ * A set is a tree of nodes sorted by element. It lives in an arena; operations return new sets that
+ * may share parts of the old ones, so a set must not change once it has been used. */
 #ifndef FLYBALL_FIELDSET_H
 #define FLYBALL_FIELDSET_H
 
@@ -31,7 +31,7 @@ struct fieldset_element {
 };
 
 struct fieldset {
-    struct fieldset_node *nodes; /* sorted; n of them; NULL when empty */
+    struct fieldset_node *nodes; /* sorted; n of them; NULL: empty */
     uint32_t n, cap;
 };
 
@@ -43,12 +43,12 @@ struct fieldset_node {
 
 /* ---- building */
 
-/* The node of an element, made where missing. Valid until the next one is made in the same set. */
+/* Finds or creates the node of an element. Valid until the next one is created in the same set. */
 struct fieldset_node *fieldset_at(struct arena *a, struct fieldset *s,
                                   const struct fieldset_element *element);
 
-/* Many nodes at once: appended in any order, then put in order (and those for the same element
- * together), which costs less than placing each. A node with nothing in it is left out. */
+/* Adds many nodes: append them in any order, then sort once, which also merges nodes of the same
+ * element. Cheaper than inserting each in its place. A node without members is omitted. */
 void fieldset_append(struct arena *a, struct fieldset *s, struct fieldset_node node);
 void fieldset_sort(struct arena *a, struct fieldset *s);
 
@@ -70,17 +70,18 @@ bool fieldset_eq(const struct fieldset *a, const struct fieldset *b);
 struct fieldset fieldset_union(struct arena *a, const struct fieldset *x, const struct fieldset *y);
 struct fieldset fieldset_intersection(struct arena *a, const struct fieldset *x,
                                       const struct fieldset *y);
-/* What is in x and not in y; a field stays though one below it goes, and the reverse. */
+/* The fields that are in x and not in y; a field and the fields below it are independent. */
 struct fieldset fieldset_difference(struct arena *a, const struct fieldset *x,
                                     const struct fieldset *y);
-/* The same, but a field of y takes all below it along. */
+/* The same, but a field of y also removes everything below it. */
 struct fieldset fieldset_without(struct arena *a, const struct fieldset *x,
                                  const struct fieldset *y);
 /* Adds every declared field that has fields of the set below it. */
 struct fieldset fieldset_with_parents(struct arena *a, const struct fieldset *x,
                                       const struct shape *shape);
 
-/* The set as it would be had it been made with this shape: what became atomic since is one field. */
+/* Adapts a set to a shape that has changed since: fields below what is now atomic become one
+ * field. */
 struct fieldset fieldset_reconcile(struct arena *a, const struct fieldset *x,
                                    const struct shape *shape);
 
@@ -89,10 +90,11 @@ struct fieldset fieldset_reconcile(struct arena *a, const struct fieldset *x,
 int fieldset_parse(struct arena *a, const struct json *fields, struct fieldset *ret, err_t *e);
 struct json *fieldset_print(struct arena *a, const struct fieldset *s);
 
-/* Appends the element as people read it: .name  [port=80,protocol="TCP"]  [="a"]  [3] */
+/* Appends the element as in error messages: .name  [port=80,protocol="TCP"]  [="a"]  [3] */
 void fieldset_put_element(struct buf *out, const struct fieldset_element *element);
 
-/* Calls `each` with the path of every member, fields of a level before those below them. */
+/* Calls `each` with the path of every member; the members of a level come before those below
+ * them. */
 void fieldset_each(const struct fieldset *s, void (*each)(void *context, str path), void *context);
 
 #endif

@@ -1,7 +1,11 @@
-/* Field sets as fieldsV1 and as text for people: see fieldset.h.
+/* Field sets as fieldsV1, and as paths in messages: see fieldset.h.
  *
- * What is inside an element's name ("k:{...}", "v:...") is JSON as Go prints it, with <, > and & as
- * escapes, because entries are compared and sorted as text by others. */
+ *     {"f:spec":{"f:ports":{"k:{\"port\":80}":{".":{},"f:name":{}}}}}      fieldsV1, in managedFields
+ *     .spec.ports[port=80].name                                            a path, in a conflict
+ *
+ * The JSON inside of an element's name ("k:{...}", "v:...") is printed as Go prints it, with <, >
+ * and & escaped, because clients compare and sort entries as text. A kind of element that is not
+ * known yet is ignored when parsing, as in Kubernetes: a newer server may have written it. */
 #include "fieldset.h"
 
 /* ---- printing */
@@ -29,6 +33,7 @@ static void put_value(struct buf *out, const struct json *v)
         json_write_canonical(out, v);
 }
 
+/* The name of an element in fieldsV1. */
 static str element_text(struct arena *a, const struct fieldset_element *element)
 {
     auto_buf struct buf out = { 0 };
@@ -129,7 +134,7 @@ void fieldset_each(const struct fieldset *s, void (*each)(void *context, str pat
 
 /* ---- reading */
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
     return str_cmp(((const struct fieldset_key *)a)->name, ((const struct fieldset_key *)b)->name);
 }
@@ -145,12 +150,12 @@ static int read_keys(struct arena *a, str text, struct fieldset_element *ret, er
     struct fieldset_key *list = arena_array(a, keys->n, sizeof(*list));
     for (uint32_t i = 0; i < keys->n; i++)
         list[i] = (struct fieldset_key){ keys->members[i].key, keys->members[i].value };
-    qsort(list, keys->n, sizeof(*list), by_name);
+    qsort(list, keys->n, sizeof(*list), compare_names);
     *ret = (struct fieldset_element){ .kind = FIELD_KEY, .n_keys = keys->n, .keys = list };
     return 0;
 }
 
-/* 1: read; 0: of a kind that nobody knows yet, to be left out; negative: broken. */
+/* 1: parsed; 0: an unknown kind of element, to be ignored; negative: malformed. */
 static int read_element(struct arena *a, str text, struct fieldset_element *ret, err_t *e)
 {
     if (text.n < 2 || text.p[1] != ':')
@@ -180,7 +185,7 @@ static int read_element(struct arena *a, str text, struct fieldset_element *ret,
     return result < 0 ? result : 1;
 }
 
-/* Reads what is below a node; `*ret_member` says whether the node itself is in the set. */
+/* Parses the set below a node; `*ret_member` is whether the node itself is a member. */
 static int read_set(struct arena *a, const struct json *fields, struct fieldset *ret,
                     bool *ret_member, err_t *e)
 {

@@ -1,4 +1,11 @@
-/* Paths to a tree of steps: see fieldtree.h for why, project.h for the grammar. */
+/* Compiles paths to a tree of steps: see fieldtree.h for why, project.h for the grammar.
+ *
+ *     spec.nodeName                            spec -+- nodeName            -> target
+ *     spec.containers[].image                        +- containers - [] -+- image -> target
+ *     spec.containers[].resources.limits.cpu                             +- resources - limits - cpu
+ *
+ * Paths with a common prefix share its steps. Tables are `static const` in the features, so a path
+ * that is invalid is a bug, found by the first test that creates the projection. */
 #include "fieldtree.h"
 
 static const struct field record_fields[] = {
@@ -19,7 +26,7 @@ static const size_t type_bytes[F_TYPE_N] = {
     [F_SUM] = sizeof(uint64_t),
 };
 
-/* One step of a path off `*rest`: name, ["name"], [] or [key=value]. */
+/* Removes one step from `*rest`: name, ["name"], [] or [key=value]. */
 static bool next_step(str *rest, struct field_step *ret)
 {
     *ret = (struct field_step){ .kind = STEP_MEMBER };
@@ -61,6 +68,7 @@ static struct field_step *child_of(struct arena *a, struct field_step *parent,
     return *at;
 }
 
+/* Adds the steps of the target's path that are not in the tree yet. */
 static int add_path(struct arena *a, struct fieldtree *tree, struct field_target *target, err_t *e)
 {
     struct field_step *at = &tree->root, step;
@@ -84,6 +92,7 @@ static int add_path(struct arena *a, struct fieldtree *tree, struct field_target
     return 0;
 }
 
+/* Adds one field, and for F_LIST compiles the tree of its elements. */
 static int add_field(struct arena *a, struct fieldtree *tree, const struct field *f, err_t *e)
 {
     if ((unsigned)f->type >= F_TYPE_N || f->offset > tree->fields.bytes ||

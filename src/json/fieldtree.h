@@ -1,5 +1,5 @@
-/* The compiled form of a table of fields (project.h): their paths as one tree of steps, so that an object is
- * walked once however many fields are declared. */
+/* The compiled form of a table of fields (project.h): a tree of path steps, so that an object is
+ * visited once no matter how many fields are declared. */
 #ifndef FLYBALL_FIELDTREE_H
 #define FLYBALL_FIELDTREE_H
 
@@ -9,8 +9,8 @@
 struct field_target {
     const struct field *field;
     struct fieldtree *of; /* F_LIST: the tree of one element */
-    bool many;            /* the path goes through array elements: numbers are summed */
-    uint64_t seen;        /* turn in which it was last filled */
+    bool many;            /* the path contains array elements: numbers are summed */
+    uint64_t seen;        /* the struct (walk.turn) in which it was filled last */
     struct field_target *next;
 };
 
@@ -25,10 +25,10 @@ struct field_step {
 struct fieldtree {
     struct fields fields;
     struct field_step root;
-    bool shares; /* has a word or a map somewhere: unref must look */
+    bool shares; /* contains a word or a map, which record_unref() must release */
 };
 
-/* Everything lives in the arena. The record's own fields are added where `is_record`. */
+/* Allocates from the arena. Adds the fields of struct record if `is_record`. */
 int fieldtree_compile(struct arena *a, const struct fields *fields, bool is_record,
                       struct fieldtree **ret, err_t *e);
 

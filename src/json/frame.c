@@ -1,20 +1,29 @@
-/* See frame.h. A list is followed by depth alone: strings are skipped, braces and brackets counted.
- * That costs about a nanosecond a byte and leaves the parser one item at a time, whose memory stays
- * in the processor's cache; a whole-list document costs 2.5 times the list and twice the time.
+/* The framer: see frame.h. It follows a list by its nesting depth alone: strings are skipped,
+ * braces and brackets counted.
  *
- * Depth 1 is the list object, 2 its items array, 3 and more an item; with FRAME_RESULT all of them are one
- * deeper. The key ("items", "result") is recognised by the end of the envelope when a bracket opens at
- * the depth of the list, so the keys may come in any order. */
+ *     {"kind":"PodList","metadata":{...},"items":[ {...} , {...} ]}
+ *     1                            2             2 3              1        depth
+ *     outside ------------------------------------ inside/between -- outside
+ *
+ * With FRAME_RESULT everything is one level deeper. The key ("items", "result") is recognized at
+ * the end of the envelope when a bracket opens at the depth of the list, so keys may come in any
+ * order.
+ *
+ * This costs about a nanosecond per byte and gives the parser one item at a time, whose memory
+ * stays in the CPU cache; parsing a whole list as one document takes 2.5 times the size of the list
+ * in memory and twice the time. An item that arrives in one piece is passed on without a copy; only
+ * an item that is split between two reads goes through `carry`. All state is in `struct frame`, so
+ * a feed can end at any byte, also inside of an escape. */
 #include "frame.h"
 
-enum { KEEP_BYTES = 256 << 10 }; /* a larger carry is given back after the stream */
+enum { KEEP_BYTES = 256 << 10 }; /* a larger buffer is freed after the stream */
 
 void frame_init(struct frame *f, enum frame_mode mode, frame_fn *each, void *context)
 {
     *f = (struct frame){ .mode = mode, .each = each, .context = context };
 }
 
-static void trim(struct buf *b)
+static void buf_shrink(struct buf *b)
 {
     if (b->cap > KEEP_BYTES)
         buf_done(b);
@@ -24,8 +33,8 @@ static void trim(struct buf *b)
 
 void frame_reset(struct frame *f)
 {
-    trim(&f->carry);
-    trim(&f->envelope);
+    buf_shrink(&f->carry);
+    buf_shrink(&f->envelope);
     f->place = FRAME_OUTSIDE;
     f->depth = 0;
     f->in_text = f->escaped = false;
@@ -37,22 +46,23 @@ void frame_done(struct frame *f)
     buf_done(&f->envelope);
 }
 
-static int keep(struct frame *f, str part, err_t *e)
+static int carry_part(struct frame *f, str part, err_t *e)
 {
     if (f->carry.n + part.n > FRAME_ITEM_MAX)
-        return err_set(e, EMSGSIZE,
-                       "one object of the answer is larger than %d MiB, which no API server stores",
-                       FRAME_ITEM_MAX >> 20);
+        return err_set(
+            e, EMSGSIZE,
+            "an object in the response is larger than %d MiB, more than any API server stores",
+            FRAME_ITEM_MAX >> 20);
     buf_put(&f->carry, part);
     return 0;
 }
 
-/* A document ends with `last`; what came before may be in the carry. */
-static int deliver(struct frame *f, str last, err_t *e)
+/* Reports a document that ends with `last`; its start may be in the carry. */
+static int deliver_document(struct frame *f, str last, err_t *e)
 {
     if (!f->carry.n && last.n <= FRAME_ITEM_MAX)
         return f->each(f->context, last, e);
-    int r = keep(f, last, e);
+    int r = carry_part(f, last, e);
     if (r < 0)
         return r;
     r = f->each(f->context, buf_str(&f->carry), e);
@@ -60,15 +70,16 @@ static int deliver(struct frame *f, str last, err_t *e)
     return r;
 }
 
+/* FRAME_LINES: empty lines are ignored. */
 static int feed_lines(struct frame *f, str bytes, err_t *e)
 {
     while (bytes.n) {
         const char *end = memchr(bytes.p, '\n', bytes.n);
         if (!end)
-            return keep(f, bytes, e);
+            return carry_part(f, bytes, e);
         str line = { bytes.p, (size_t)(end - bytes.p) };
         bool blank = !str_trim(line).n && !str_trim(buf_str(&f->carry)).n;
-        int r = blank ? 0 : deliver(f, line, e);
+        int r = blank ? 0 : deliver_document(f, line, e);
         if (r < 0)
             return r;
         if (blank)
@@ -78,7 +89,7 @@ static int feed_lines(struct frame *f, str bytes, err_t *e)
     return 0;
 }
 
-/* Steps over text up to the byte after its closing quote; n when that has not come. */
+/* Skips a string; returns the offset after its closing quote, or n if that has not arrived. */
 static size_t skip_text(struct frame *f, const char *p, size_t at, size_t n)
 {
     while (at < n) {
@@ -99,12 +110,12 @@ static size_t skip_text(struct frame *f, const char *p, size_t at, size_t n)
     return n;
 }
 
-/* Bytes that matter outside of text: quotes and everything that opens or closes. */
+/* The bytes that matter outside of strings: quotes and everything that opens or closes. */
 static const int8_t step_of[256] = {
     ['"'] = 2, ['{'] = 1, ['['] = 1, ['}'] = -1, [']'] = -1,
 };
 
-/* Goes on from `at` until the depth is `until` (the byte after) or the bytes end. */
+/* Skips until the depth is `until`; returns the offset after that byte, or the end of the bytes. */
 static size_t skip_to_depth(struct frame *f, str bytes, size_t at, int until)
 {
     const char *p = bytes.p;
@@ -132,14 +143,14 @@ static bool is_blank(char c)
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
-/* Of the object that has the items. */
+/* The depth of the object that contains the items. */
 static int list_depth(const struct frame *f)
 {
     return f->mode == FRAME_RESULT ? 2 : 1;
 }
 
-/* Does the envelope end in the key of the items and a colon? */
-static bool at_items(const struct frame *f)
+/* Does the envelope end with the key of the items and a colon? */
+static bool is_at_items(const struct frame *f)
 {
     str key = f->mode == FRAME_RESULT ? S("\"result\"") : S("\"items\"");
     str s = str_trim(buf_str(&f->envelope));
@@ -152,7 +163,7 @@ static bool at_items(const struct frame *f)
     return str_ends(s, S("{")) || str_ends(s, S(","));
 }
 
-/* Outside the items there are few bytes, so they are looked at one by one. */
+/* The envelope is short, so its bytes are handled one at a time. */
 static int feed_envelope(struct frame *f, char c, err_t *e)
 {
     if (!f->depth && is_blank(c))
@@ -164,7 +175,7 @@ static int feed_envelope(struct frame *f, char c, err_t *e)
     } else if (c == '"') {
         f->in_text = true;
     } else if (step_of[(unsigned char)c]) {
-        if (c == '[' && f->depth == list_depth(f) && at_items(f))
+        if (c == '[' && f->depth == list_depth(f) && is_at_items(f))
             f->place = FRAME_BETWEEN;
         f->depth += step_of[(unsigned char)c];
     }
@@ -175,7 +186,8 @@ static int feed_envelope(struct frame *f, char c, err_t *e)
     return 0;
 }
 
-/* Between items: up to the brace that opens the next one, or the bracket that ends them. */
+/* Between items: continues up to the brace that opens the next item or the bracket that ends the
+ * list. */
 static int feed_between(struct frame *f, str bytes, size_t *at, err_t *e)
 {
     for (; *at < bytes.n; ++*at) {
@@ -207,9 +219,9 @@ static int feed_item(struct frame *f, str bytes, size_t *at, err_t *e)
     *at = skip_to_depth(f, bytes, start, list_depth(f) + 1);
     str part = { bytes.p + start, *at - start };
     if (f->depth > list_depth(f) + 1)
-        return keep(f, part, e);
+        return carry_part(f, part, e);
     f->place = FRAME_BETWEEN;
-    return deliver(f, part, e);
+    return deliver_document(f, part, e);
 }
 
 int frame_feed(struct frame *f, str bytes, err_t *e)

@@ -1,6 +1,6 @@
 /* Fingerprint of a document: lower-case hexadecimal SHA-256 of its canonical form (compact, keys
- * sorted bytewise, only quote, backslash and control characters escaped). Two trees that are equal
- * but for the order of members have the same one. */
+ * sorted by bytes, only quote, backslash and control characters escaped). Trees that differ only in
+ * the order of members have the same fingerprint. */
 #ifndef FLYBALL_HASH_H
 #define FLYBALL_HASH_H
 

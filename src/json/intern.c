@@ -1,4 +1,8 @@
-/* See intern.h. */
+/* Interning: see intern.h.
+ *
+ * Words and label maps are in two hash sets, found by content. A map refers to words, so that equal
+ * keys of different maps are stored once, and holds one reference to each. An entry is freed with
+ * its last reference. All of it belongs to one thread: the counts are not atomic. */
 #include "intern.h"
 
 #include "../base/map.h"
@@ -39,23 +43,25 @@ void intern_word_unref(struct intern *in, struct word *w)
 
 enum { FEW_PAIRS = 64 };
 
-/* Of equal keys the one that stands later in the document comes later, as the parser's texts do. */
-static int by_key(const void *a, const void *b)
+/* By key, then by position in the document: the parser's texts are in the order of the document, so
+ * their addresses show which of two equal keys is the last. */
+static int compare_pairs(const void *a, const void *b)
 {
     const struct labels_pair *x = a, *y = b;
     int order = str_cmp(x->key, y->key);
     return order ? order : (x->key.p > y->key.p) - (x->key.p < y->key.p);
 }
 
-/* Sorted by insertion: servers send maps sorted already, and then this is one pass. What is long and out of order is
- * sorted before, as insertion alone would be quadratic. */
+/* Insertion sort, because servers send maps already sorted: then it is one pass. A long map that is
+ * out of order is sorted with qsort first, because insertion alone would be quadratic. Returns the
+ * number of unique keys. */
 static size_t sort_pairs(struct labels_pair *pairs, size_t n)
 {
     size_t falls = 0;
     for (size_t i = 1; i < n; i++)
         falls += str_cmp(pairs[i - 1].key, pairs[i].key) > 0;
     if (n > FEW_PAIRS && falls)
-        qsort(pairs, n, sizeof(*pairs), by_key);
+        qsort(pairs, n, sizeof(*pairs), compare_pairs);
     size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
         struct labels_pair pair = pairs[i];
@@ -101,6 +107,8 @@ static uint32_t hash_of(const struct labels_pair *pairs, size_t n)
     return set_hash(hash);
 }
 
+/* Looks a map up by its content before it takes references to words, so that the common case (the
+ * map exists) touches no word. */
 const struct labels *intern_labels(struct intern *in, struct labels_pair *pairs, size_t n)
 {
     n = sort_pairs(pairs, n);
@@ -125,7 +133,7 @@ const struct labels *intern_labels(struct intern *in, struct labels_pair *pairs,
 
 void intern_labels_unref(struct intern *in, const struct labels *shared)
 {
-    struct labels *l = (struct labels *)(uintptr_t)shared; /* only its owner, us, may change it */
+    struct labels *l = (struct labels *)(uintptr_t)shared; /* immutable except for the count */
     if (!l || --l->refs)
         return;
     set_remove(&in->maps, &l->node);

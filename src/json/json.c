@@ -1,13 +1,18 @@
 /* The tree: build, read, compare. Parsing is in parse.c, writing in write.c.
  *
- * Members are an array in the order they came. Up to INDEX_FROM of them are searched linearly, as
- * Kubernetes objects have a handful of keys per level; a larger object carries an index, so that n
- * lookups cost n and not its square:
+ * Members are an array in their original order. Up to INDEX_FROM of them are searched linearly,
+ * because Kubernetes objects have a handful of keys per level; a larger object has an index, so
+ * that n lookups take linear instead of quadratic time:
  *
- *     members[0 .. cap)  |  slots: 1 + place of a member, 0: free; open addressing, a power of two
+ *     members[0 .. cap)  |  slots: 1 + index of a member, 0: free; open addressing, a power of two
  *
- * Both lie in one block of the arena. Every function here keeps the index; code that changes
- * `members` by hand calls json_reindex(). */
+ * Both are in one block of the arena. Every function here maintains the index; code that changes
+ * `members` directly calls json_reindex().
+ *
+ * Growing abandons the old block in the arena instead of freeing it: trees are short-lived, and an
+ * arena makes both building and freeing a tree nearly free of cost. Hashes of keys and values are
+ * seeded per process, because clients choose them. Recursion is bounded, because parsers and
+ * patches limit the depth of trees to JSON_DEPTH_MAX. */
 #include "json.h"
 
 #include "../base/map.h"
@@ -93,8 +98,7 @@ void json_reindex(struct json *obj)
         index_member(obj, i);
 }
 
-/* Moves the members to a block for `cap` of them. The old one stays in the arena: trees are
- * short-lived. */
+/* Moves the members to a block for `cap` of them. */
 static void move_members(struct arena *a, struct json *obj, uint32_t cap)
 {
     const struct json_member *old = obj->members;
@@ -192,8 +196,8 @@ void json_append(struct arena *a, struct json *obj, str key, struct json *value)
         index_member(obj, obj->n - 1);
 }
 
-/* Takes the member out of the index and counts those behind it down: no key is hashed but those of
- * the run that closes the gap. */
+/* Removes a member from the index and decrements the indexes after it. Hashes only the keys of the
+ * run that closes the gap. */
 static void unindex_member(struct json *obj, uint32_t at)
 {
     uint32_t *slots = slots_of(obj), mask = obj->slots - 1;
@@ -360,7 +364,7 @@ static bool numbers_eq(const struct json *a, const struct json *b)
 static bool objects_eq(const struct json *a, const struct json *b)
 {
     for (uint32_t i = 0; i < a->n; i++) {
-        /* the same place is the common case and spares the search */
+        /* the same position is the common case and avoids the search */
         const struct json_member *m = str_eq(a->members[i].key, b->members[i].key)
                                           ? &b->members[i]
                                           : json_find(b, a->members[i].key);
@@ -370,6 +374,7 @@ static bool objects_eq(const struct json *a, const struct json *b)
     return true;
 }
 
+/* Numbers are equal by value, whatever their type; members by key, whatever their order. */
 bool json_eq(const struct json *a, const struct json *b)
 {
     if (a == b)
@@ -415,6 +420,7 @@ static uint64_t hash_number(const struct json *v)
     return map_hash((str){ (const char *)&whole, sizeof(whole) });
 }
 
+/* Equal values must have equal hashes: an integral real hashes like the integer. */
 uint64_t json_hash(const struct json *v)
 {
     if (!v)
@@ -432,7 +438,7 @@ uint64_t json_hash(const struct json *v)
         for (uint32_t i = 0; i < v->n; i++)
             hash = mix(hash) + json_hash(v->items[i]);
         return mix(hash);
-    case JSON_OBJ: /* a sum: the order of members does not count */
+    case JSON_OBJ: /* a sum does not depend on the order of members */
         for (uint32_t i = 0; i < v->n; i++)
             hash += mix(map_hash(v->members[i].key) + mix(json_hash(v->members[i].value)));
         return mix(hash);

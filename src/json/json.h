@@ -1,16 +1,18 @@
-/* json: every document the program holds, as one tree type.
+/* json: every document in the program, as one tree type.
  *
- *   json        the tree: parse (over yyjson), build, read, compare, write
- *   yaml        YAML in, the same tree out
- *   pointer, jsonpath, hash, patch, merge, strategic, apply     what is done with trees
- *   shape, fieldset                                             what apply and strategic know of types
- *   seen        which values of a list were there before
- *   project     fields out of a byte stream, without a tree (for the watch cache)
+ *   json, parse, write    the tree: parse (with yyjson), build, read, compare, write
+ *   yaml                  YAML to and from the same tree
+ *   pointer, jsonpath     finding values in a tree
+ *   patch, merge, strategic, apply      the four kinds of patch
+ *   shape, fieldset, typed              what apply and strategic merge know about types
+ *   hash, seen            fingerprints of documents; duplicates in lists
+ *   scan                  finding values in JSON text, without a tree
+ *   frame, project        fields from a byte stream, without a tree (for the watch cache)
  *
- * Memory: a tree lives in the arena it was made in and dies with it; nodes have no owner of their
- * own and may be shared between trees of the same arena as long as nobody changes them in place.
- * Readers accept NULL and the wrong type, and answer with the default, so that a path can be
- * walked without a test at every step:  json_text(json_at(o, "spec", "name", NULL)).
+ * Memory: a tree lives in the arena in which it was created. Nodes have no owner of their own and
+ * may be shared between trees of the same arena as long as they are not modified in place. Readers
+ * accept NULL and the wrong type, and return a default, so that a path needs no check at every
+ * step: json_text(json_at(o, "spec", "name", NULL)).
  *
  * Read first: json_parse, json_get, json_set. */
 #ifndef FLYBALL_JSON_H
@@ -25,15 +27,15 @@ struct json_member;
 
 struct json {
     enum json_type type;
-    uint32_t n, cap; /* elements, members, or bytes of text */
-    uint32_t slots;  /* of the index behind the members of a large object; 0: none (see json.c) */
+    uint32_t n, cap; /* number of elements, members or bytes of text */
+    uint32_t slots;  /* size of the index of a large object; 0: no index (see json.c) */
     union {
         bool boolean;
         int64_t integer;
         double real;
-        const char *text; /* ends in NUL, may hold more of them */
+        const char *text; /* terminated with NUL, and may contain NUL */
         struct json **items;
-        struct json_member *members; /* in the order they came */
+        struct json_member *members; /* in their original order */
     };
 };
 
@@ -46,25 +48,26 @@ enum { JSON_DEPTH_MAX = 256 };
 
 /* ---- parse */
 
-enum { JSON_PATH_BYTES = 1024 }; /* of a path to a duplicate, which is told for each of them */
+enum { JSON_PATH_BYTES = 1024 }; /* limit of a reported path to a duplicate key */
 
 struct json_limits {
     size_t depth;   /* 0: JSON_DEPTH_MAX */
     size_t members; /* of one object or array; 0: no limit */
     size_t values;  /* of the whole document; 0: no limit */
-    /* Called for every key that stands twice in an object, with its path ("spec.ports[0].name");
-     * the last one wins. NULL: not told. */
+    /* Called for every duplicate key with its path ("spec.ports[0].name"); the last one wins. NULL:
+     * duplicates are not reported. */
     void (*duplicate)(void *context, str path);
     void *context;
-    bool non_finite; /* YAML: .nan and .inf become numbers, which no JSON can hold, not an error */
+    bool non_finite; /* YAML: accept .nan and .inf, which JSON cannot represent */
 };
 
 int json_parse(struct arena *a, str text, struct json **ret, err_t *e);
 int json_parse_limited(struct arena *a, str text, const struct json_limits *limits,
                        struct json **ret, err_t *e);
 
-/* Every "\\u0000" becomes "\\ufffd", in place. For text of strangers before it is parsed: a NUL ends a C string but not
- * a slice, so parts of a program would disagree on a name that has one. */
+/* Replaces every "\\u0000" with "\\ufffd", in place. For untrusted text before it is parsed: a NUL
+ * ends a C string but not a slice, so parts of a program would disagree on a name that contains
+ * one. */
 void json_hide_nul(char *text, size_t n);
 
 /* ---- build: text and keys are copied into the arena */
@@ -79,17 +82,17 @@ struct json *json_new_obj(struct arena *a);
 struct json *json_copy(struct arena *a, const struct json *v); /* deep */
 
 void json_set(struct arena *a, struct json *obj, str key, struct json *value); /* or replaces */
-/* The same for a key that is known not to be there yet: no search. */
+/* The same for a key that is known to be missing: does not search. */
 void json_append(struct arena *a, struct json *obj, str key, struct json *value);
-bool json_del(struct json *obj, str key); /* true when it was there */
+bool json_del(struct json *obj, str key); /* false: there was no such key */
 /* Many deletions in one pass: set the values of members to NULL, then sweep the object. */
-struct json_member *json_find(const struct json *obj, str key); /* NULL: absent */
+struct json_member *json_find(const struct json *obj, str key); /* NULL: not found */
 void json_sweep(struct json *obj);
-/* Room for so many members, and their index. */
+/* Reserves room for this many members and their index. */
 void json_reserve(struct arena *a, struct json *obj, uint32_t members);
-/* To be called by whoever moves or removes entries of `members` by hand. */
+/* Required after moving or removing entries of `members` directly. */
 void json_reindex(struct json *obj);
-/* A node of its own with the same members or elements. */
+/* A new node with the same members or elements. */
 struct json *json_shallow(struct arena *a, const struct json *v);
 void json_push(struct arena *a, struct json *arr, struct json *value);
 void json_insert(struct arena *a, struct json *arr, size_t at, struct json *value);
@@ -110,7 +113,8 @@ static inline void json_set_bool(struct arena *a, struct json *obj, const char *
     json_set(a, obj, str_c(key), json_new_bool(a, value));
 }
 
-/* The object at the end of the keys, made on the way where missing (or not an object). NULL ends. */
+/* The object at the end of the keys; creates what is missing or not an object. NULL ends the
+ * keys. */
 struct json *json_make(struct arena *a, struct json *obj, ...) __attribute__((sentinel));
 
 /* ---- read: NULL-safe */
@@ -125,7 +129,7 @@ static inline bool json_is(const struct json *v, enum json_type type)
     return v && v->type == type;
 }
 
-static inline size_t json_len(const struct json *v) /* of an array or object, else 0 */
+static inline size_t json_len(const struct json *v) /* 0 unless an array or object */
 {
     return v && (v->type == JSON_ARR || v->type == JSON_OBJ) ? v->n : 0;
 }
@@ -152,14 +156,14 @@ static inline double json_real(const struct json *v, double otherwise) /* intege
 
 const char *json_type_name(const struct json *v); /* "object", "array", "integer", ... */
 
-/* About the bytes that a copy of the tree takes; stops counting once past `most`, and takes a tree
- * deeper than JSON_DEPTH_MAX for more than that. */
+/* The approximate size of a copy in bytes; stops counting above `most`, and treats a tree deeper
+ * than JSON_DEPTH_MAX as larger than that. */
 size_t json_weight(const struct json *v, size_t most);
-bool json_deeper(const struct json *v, size_t levels); /* nested more than that? */
+bool json_deeper(const struct json *v, size_t levels); /* is it nested more than that? */
 
-/* Deep equality: the order of members does not count, 1 equals 1.0, NULL equals NULL only. */
+/* Deep equality: ignores the order of members, 1 equals 1.0, NULL equals only NULL. */
 bool json_eq(const struct json *a, const struct json *b);
-uint64_t json_hash(const struct json *v); /* the same for equal values; differs between runs */
+uint64_t json_hash(const struct json *v); /* equal for equal values; differs between processes */
 
 /* for each member m of an object: json_each(m, obj) use(m->key, m->value); */
 #define json_each(m, obj)                                                                          \
@@ -169,12 +173,12 @@ uint64_t json_hash(const struct json *v); /* the same for equal values; differs 
 
 /* ---- write */
 
-void json_write(struct buf *out, const struct json *v);           /* compact, in order */
-void json_write_pretty(struct buf *out, const struct json *v);    /* two blanks a level */
+void json_write(struct buf *out, const struct json *v);           /* compact, original order */
+void json_write_pretty(struct buf *out, const struct json *v);    /* indented by two blanks */
 void json_write_canonical(struct buf *out, const struct json *v); /* compact, sorted by key */
 void json_write_start(struct buf *out, const struct json *v, size_t most); /* the first bytes */
 void json_write_text(struct buf *out, str text);                           /* one quoted string */
-void json_write_real(struct buf *out, double value);    /* shortest that reads back equal */
+void json_write_real(struct buf *out, double value);    /* the shortest text that parses to it */
 str json_to_str(struct arena *a, const struct json *v); /* compact */
 
 #endif

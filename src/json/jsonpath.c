@@ -1,5 +1,20 @@
-/* Evaluating JSONPath: see jsonpath.h. A list of values goes through the steps; what a step makes of
- * the list when it fails matters too, as the filter "exists" looks at it: see run(). */
+/* Evaluation of JSONPath: see jsonpath.h. The parser is in jsonpath_parse.c.
+ *
+ *     .items[*].status.conditions[?(@.type=="Ready")].status
+ *
+ *     [root] -> [items] -> [item, item, ...] -> [status, ...] -> [list, ...] -> [condition] -> ["True"]
+ *
+ * A list of values goes through the steps; each step makes the next list. Values are never copied:
+ * lists hold pointers into the tree, in the caller's scratch arena, and are limited to
+ * JSONPATH_VALUES_MAX.
+ *
+ * The behavior is that of client-go, including its surprises, because users write these expressions
+ * for kubectl: an empty range ends a step for all later values, comparison fails on mixed types,
+ * and text is a list of bytes for the wildcard. The list that a failed step leaves behind matters
+ * too, because the filter "exists" looks at it: see run_path(). Error texts are quoted: client-go.
+ *
+ * Paths of plain fields and single indexes, which is what printer columns mostly are, take a short
+ * cut without any list: run_plain(). */
 #include "jsonpath_op.h"
 
 #include <stdio.h>
@@ -13,21 +28,21 @@ struct run {
     struct arena *arena;
     unsigned flags;
     err_t *e;
-    bool ranged; /* a {range} was met: the list is to be looped over */
+    bool ranged; /* the expression was {range}: the template loops over the list */
 };
 
 static int run_path(struct run *r, const struct jsonpath *p, const struct values *in,
                     struct values *out);
 
-static int fail(struct run *r, int code, const struct jsonpath_op *op, const char *what)
+static int fail_op(struct run *r, int code, const struct jsonpath_op *op, const char *what)
 {
     return err_set(r->e, code, "column %u: %s", op->column, what);
 }
 
-static int push(struct run *r, struct values *v, const struct json *value)
+static int push_value(struct run *r, struct values *v, const struct json *value)
 {
     if (v->n >= JSONPATH_VALUES_MAX)
-        return err_set(r->e, EBADMSG, "the path names more than %d values", JSONPATH_VALUES_MAX);
+        return err_set(r->e, EBADMSG, "the path selects more than %d values", JSONPATH_VALUES_MAX);
     if (v->n == v->cap) {
         v->cap = v->cap ? v->cap * 2 : 8;
         const struct json **larger = arena_array(r->arena, v->cap, sizeof(*larger));
@@ -47,7 +62,7 @@ static const char *go_type(const struct json *v)
     return names[v->type];
 }
 
-/* ---- fields and indices */
+/* ---- fields and indexes */
 
 static int run_field(struct run *r, const struct jsonpath_op *op, const struct values *in,
                      struct values *out)
@@ -56,7 +71,7 @@ static int run_field(struct run *r, const struct jsonpath_op *op, const struct v
     for (size_t i = 0; i < in->n && result == 0; i++) {
         const struct json *found = json_get_str(in->at[i], op->name);
         if (found)
-            result = push(r, out, found);
+            result = push_value(r, out, found);
     }
     if (result == 0 && in->n && !out->n && !(r->flags & JSONPATH_ALLOW_MISSING))
         return err_set(r->e, ENOENT, "column %u: %.200s is not found", op->column,
@@ -64,7 +79,7 @@ static int run_field(struct run *r, const struct jsonpath_op *op, const struct v
     return result;
 }
 
-/* The range of a slice in a list of n: 1 when it holds something, 0 when it does not. */
+/* The range of a slice in a list of n elements; returns 1, or 0 if it is empty. */
 static int slice_range(struct run *r, const struct jsonpath_op *op, int64_t n, int64_t ret[2])
 {
     const struct jsonpath_slice *s = &op->slice;
@@ -83,12 +98,13 @@ static int slice_range(struct run *r, const struct jsonpath_op *op, int64_t n, i
                        "column %u: starting index %lld is greater than ending index %lld",
                        op->column, (long long)start, (long long)end);
     if (s->has_step && s->step <= 0)
-        return fail(r, EBADMSG, op, "step must be > 0");
+        return fail_op(r, EBADMSG, op, "step must be > 0");
     ret[0] = start;
     ret[1] = end;
     return 1;
 }
 
+/* [1:3], [-1], [*]. Null values are skipped; other values that are not lists are an error. */
 static int run_slice(struct run *r, const struct jsonpath_op *op, const struct values *in,
                      struct values *out)
 {
@@ -102,26 +118,26 @@ static int run_slice(struct run *r, const struct jsonpath_op *op, const struct v
                            go_type(v));
         int result = slice_range(r, op, v->n, range);
         if (result <= 0)
-            return result; /* an empty range ends the step, also for values to come */
+            return result; /* an empty range ends the step, also for later values */
         for (int64_t at = range[0]; at < range[1]; at += MIN(step, range[1] - at))
-            if ((result = push(r, out, v->items[at])) < 0)
+            if ((result = push_value(r, out, v->items[at])) < 0)
                 return result;
     }
     return 0;
 }
 
-/* ---- all that is in a value */
+/* ---- children */
 
-/* Go sees text as bytes. */
+/* In Go, text is a list of bytes. */
 static int push_children(struct run *r, const struct json *v, struct values *out)
 {
     int result = 0;
     for (uint32_t i = 0; v->type == JSON_ARR && i < v->n && result == 0; i++)
-        result = push(r, out, v->items[i]);
+        result = push_value(r, out, v->items[i]);
     for (uint32_t i = 0; v->type == JSON_OBJ && i < v->n && result == 0; i++)
-        result = push(r, out, v->members[i].value);
+        result = push_value(r, out, v->members[i].value);
     for (uint32_t i = 0; v->type == JSON_STR && i < v->n && result == 0; i++)
-        result = push(r, out, json_new_int(r->arena, (unsigned char)v->text[i]));
+        result = push_value(r, out, json_new_int(r->arena, (unsigned char)v->text[i]));
     return result;
 }
 
@@ -133,15 +149,15 @@ static int run_wildcard(struct run *r, const struct values *in, struct values *o
     return result;
 }
 
-/* Values that hold something, each before what it holds. */
-static int descend(struct run *r, const struct json *v, struct values *out)
+/* The value and everything below it that has children, parents first. */
+static int descend_into(struct run *r, const struct json *v, struct values *out)
 {
     bool holds = (v->type == JSON_ARR || v->type == JSON_OBJ || v->type == JSON_STR) && v->n;
-    int result = holds ? push(r, out, v) : 0;
+    int result = holds ? push_value(r, out, v) : 0;
     for (uint32_t i = 0; v->type == JSON_ARR && i < v->n && result == 0; i++)
-        result = descend(r, v->items[i], out);
+        result = descend_into(r, v->items[i], out);
     for (uint32_t i = 0; v->type == JSON_OBJ && i < v->n && result == 0; i++)
-        result = descend(r, v->members[i].value, out);
+        result = descend_into(r, v->members[i].value, out);
     return result;
 }
 
@@ -149,7 +165,7 @@ static int run_recursive(struct run *r, const struct values *in, struct values *
 {
     int result = 0;
     for (size_t i = 0; i < in->n && result == 0; i++)
-        result = descend(r, in->at[i], out);
+        result = descend_into(r, in->at[i], out);
     return result;
 }
 
@@ -161,15 +177,15 @@ static int run_union(struct run *r, const struct jsonpath_op *op, const struct v
         struct values one = { 0 };
         result = run_path(r, &op->branches[i], in, &one);
         for (size_t k = 0; k < one.n && result == 0; k++)
-            result = push(r, out, one.at[k]);
+            result = push_value(r, out, one.at[k]);
     }
     return result;
 }
 
 /* ---- filters */
 
-/* -1, 0 or 1; false when the two cannot be compared. Equality alone takes booleans. */
-static bool order(const struct json *a, const struct json *b, int *ret)
+/* -1, 0 or 1; false if the two cannot be compared. Booleans can only be equal or not. */
+static bool order_values(const struct json *a, const struct json *b, int *ret)
 {
     if (a->type != b->type)
         return false;
@@ -191,15 +207,17 @@ static bool order(const struct json *a, const struct json *b, int *ret)
     }
 }
 
-static int compare(struct run *r, const struct jsonpath_op *op, const struct json *a,
-                   const struct json *b)
+/* 1 if the comparison of a filter holds, 0 if not. */
+static int compare_values(struct run *r, const struct jsonpath_op *op, const struct json *a,
+                          const struct json *b)
 {
     int way = 0;
     enum jsonpath_compare compare = op->filter->compare;
     if (compare == PATH_BAD)
-        return fail(r, EBADMSG, op, "unrecognized filter operator");
-    if (!order(a, b, &way) || (a->type == JSON_BOOL && compare != PATH_EQ && compare != PATH_NE))
-        return fail(r, EBADMSG, op, "incompatible types for comparison");
+        return fail_op(r, EBADMSG, op, "unrecognized filter operator");
+    if (!order_values(a, b, &way) ||
+        (a->type == JSON_BOOL && compare != PATH_EQ && compare != PATH_NE))
+        return fail_op(r, EBADMSG, op, "incompatible types for comparison");
     switch (compare) {
     case PATH_EQ:
         return way == 0;
@@ -216,8 +234,8 @@ static int compare(struct run *r, const struct jsonpath_op *op, const struct jso
     }
 }
 
-/* 1: keep the element, 0: not. */
-static int passes(struct run *r, const struct jsonpath_op *op, const struct json *element)
+/* 1 if the element passes the filter, 0 if not. */
+static int filter_element(struct run *r, const struct jsonpath_op *op, const struct json *element)
 {
     struct values in = { .at = &element, .n = 1 }, left = { 0 }, right = { 0 };
     const struct jsonpath_filter *f = op->filter;
@@ -227,15 +245,16 @@ static int passes(struct run *r, const struct jsonpath_op *op, const struct json
     if (result < 0 || left.n == 0)
         return result;
     if (left.n > 1)
-        return fail(r, EBADMSG, op, "can only compare one element at a time");
+        return fail_op(r, EBADMSG, op, "can only compare one element at a time");
     result = run_path(r, &f->right, &in, &right);
     if (result < 0 || right.n == 0)
         return result;
     if (right.n > 1)
-        return fail(r, EBADMSG, op, "can only compare one element at a time");
-    return compare(r, op, left.at[0], right.at[0]);
+        return fail_op(r, EBADMSG, op, "can only compare one element at a time");
+    return compare_values(r, op, left.at[0], right.at[0]);
 }
 
+/* [?(...)]: the elements of every list that pass. */
 static int run_filter(struct run *r, const struct jsonpath_op *op, const struct values *in,
                       struct values *out)
 {
@@ -247,9 +266,9 @@ static int run_filter(struct run *r, const struct jsonpath_op *op, const struct 
                            "column %u: %s is not array or slice and cannot be filtered", op->column,
                            go_type(v));
         for (uint32_t k = 0; k < v->n; k++) {
-            result = passes(r, op, v->items[k]);
+            result = filter_element(r, op, v->items[k]);
             if (result > 0)
-                result = push(r, out, v->items[k]);
+                result = push_value(r, out, v->items[k]);
             if (result < 0)
                 return result;
         }
@@ -264,7 +283,7 @@ static int run_scalar(struct run *r, const struct jsonpath_op *op, const struct 
 {
     int result = 0;
     for (size_t i = 0; i < in->n && result == 0; i++)
-        result = push(r, out, op->literal);
+        result = push_value(r, out, op->literal);
     return result;
 }
 
@@ -277,7 +296,7 @@ static int run_word(struct run *r, const struct jsonpath_op *op, const struct va
         return 0;
     }
     if (str_eq(op->name, S("end")))
-        return fail(r, EBADMSG, op, "not in range, nothing to end");
+        return fail_op(r, EBADMSG, op, "not in range, nothing to end");
     return err_set(r->e, EBADMSG, "column %u: unrecognized identifier %.200s", op->column,
                    arena_str(r->arena, op->name).p);
 }
@@ -299,7 +318,7 @@ static int run_op(struct run *r, const struct jsonpath_op *op, const struct valu
     case PATH_FILTER:
         return run_filter(r, op, in, out);
     case PATH_TEXT:
-        return push(r, out, op->literal);
+        return push_value(r, out, op->literal);
     case PATH_SCALAR:
         return run_scalar(r, op, in, out);
     default:
@@ -307,7 +326,8 @@ static int run_op(struct run *r, const struct jsonpath_op *op, const struct valu
     }
 }
 
-/* When a step fails, the list is what it was before, except that a missing field leaves nothing. */
+/* If a step fails, the list is the input of that step, except that a missing field leaves an empty
+ * one: [?(@.a[5])] passes if `a` exists and the index is out of bounds, as in client-go. */
 static int run_path(struct run *r, const struct jsonpath *p, const struct values *in,
                     struct values *out)
 {
@@ -323,8 +343,9 @@ static int run_path(struct run *r, const struct jsonpath *p, const struct values
     return 0;
 }
 
-/* ---- plain paths, one value all the way */
+/* ---- plain paths: one value at each step */
 
+/* The same results and errors as run_path(), without a list. NULL in `*ret`: no value. */
 static int run_plain(const struct jsonpath *p, const struct json *root, const struct json **ret,
                      err_t *e)
 {
@@ -362,9 +383,9 @@ int jsonpath_find(struct arena *scratch, const struct jsonpath *p, const struct 
     int result = run_path(&r, p, &in, &out);
     if (result < 0)
         return result;
-    if (out.at == &root) { /* nothing was done: the list must not point at our argument */
+    if (out.at == &root) { /* no steps: the list must not point to our parameter */
         out = (struct values){ 0 };
-        push(&r, &out, root);
+        push_value(&r, &out, root);
     }
     *ret = (struct jsonpath_values){ out.at, r.ranged ? 0 : out.n };
     return 0;
@@ -384,11 +405,11 @@ int jsonpath_one(struct arena *scratch, const struct jsonpath *p, const struct j
         if (result < 0)
             return result;
         if (all.n > 1)
-            return err_set(e, E2BIG, "the path names %zu values, one was expected", all.n);
+            return err_set(e, E2BIG, "the path selects %zu values, expected one", all.n);
         one = all.n ? all.at[0] : NULL;
     }
     if (!one)
-        return err_set(e, ENOENT, "the path names no value");
+        return err_set(e, ENOENT, "the path selects no value");
     *ret = one;
     return 0;
 }
@@ -405,7 +426,7 @@ const struct json *jsonpath_first(struct arena *scratch, const struct jsonpath *
 
 /* ---- printing */
 
-/* %v of a float: the shortest digits, with an exponent below -4 and from 6 on. */
+/* The shortest digits, with an exponent below -4 and from 6 on. */
 static void put_real(struct buf *out, double v)
 {
     char digits[40];
@@ -451,7 +472,7 @@ static bool is_range(const struct jsonpath *part)
     return part->n && part->ops[0].kind == PATH_WORD && str_eq(part->ops[0].name, S("range"));
 }
 
-/* The part after the {end} of a range whose body starts here; n where there is none. */
+/* The index after the {end} of a range whose body starts here; n if there is none. */
 static size_t after_end(const struct jsonpath_template *t, size_t at)
 {
     for (size_t depth = 1; at < t->n; at++) {
@@ -475,9 +496,9 @@ static void put_values(struct buf *out, const struct values *v)
     }
 }
 
-/* Renders parts [from, to) with that root. */
-static int render(struct run *r, struct jsonpath_template t, const struct json *root,
-                  struct buf *out)
+/* Renders parts [from, to) with that root; the body of a {range} once per value. */
+static int render_parts(struct run *r, struct jsonpath_template t, const struct json *root,
+                        struct buf *out)
 {
     for (size_t i = 0; i < t.n; i++) {
         struct values in = { .at = &root, .n = 1 }, found;
@@ -495,7 +516,7 @@ static int render(struct run *r, struct jsonpath_template t, const struct json *
         if (body.n && is_end(&body.parts[body.n - 1]))
             body.n--;
         for (size_t k = 0; k < found.n && result == 0; k++)
-            result = render(r, body, found.at[k], out);
+            result = render_parts(r, body, found.at[k], out);
         if (result < 0)
             return result;
         i = next - 1;
@@ -508,7 +529,7 @@ int jsonpath_template_render(const struct jsonpath_template *t, const struct jso
 {
     auto_arena struct arena scratch = { 0 };
     struct run r = { .arena = &scratch, .e = e };
-    return render(&r, *t, root, out);
+    return render_parts(&r, *t, root, out);
 }
 
 /* ---- dotted paths */

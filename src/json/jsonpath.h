@@ -1,39 +1,40 @@
-/* JSONPath as Kubernetes speaks it (client-go: kubectl -o jsonpath, printer columns, templates).
+/* JSONPath as Kubernetes implements it (client-go: kubectl -o jsonpath, printer columns,
+ * templates).
  *
  *   .name  .a\.b  ..name  .*  [2]  [-1]  [1:3]  [::2]  [*]  [0,2]  ['a','b']  ['key']
- *   [?(@.type=="Ready")]  [?(@.n>2)]  [?(@.x)]  "text"  3  true      $ and @ mean where we are
+ *   [?(@.type=="Ready")]  [?(@.n>2)]  [?(@.x)]  "text"  3  true      $ and @ are the current value
  *
- * An expression is parsed once and evaluated as often as wanted. It walks a list of values, which
- * starts with the root; each step makes the next list. A field that no value of the list has is an
- * error, unless missing keys are allowed. A path of plain fields and single indices is evaluated
- * without allocating.
+ * An expression is parsed once and can be evaluated many times. Evaluation starts with a list that
+ * holds the root; each step turns the list into the next one. A field that no value of the list has
+ * is an error unless missing keys are allowed. A path of plain fields and single indexes is
+ * evaluated without allocation.
  *
- * In ['a.b'] client-go takes dots as steps and backslashes as escapes; with JSONPATH_LITERAL_KEYS
- * the quotes, single or double, hold the key as it is. */
+ * In ['a.b'] client-go treats dots as steps and backslashes as escapes; with JSONPATH_LITERAL_KEYS
+ * the quotes, single or double, contain the literal key. */
 #ifndef FLYBALL_JSONPATH_H
 #define FLYBALL_JSONPATH_H
 
 #include "json.h"
 
 enum {
-    JSONPATH_LITERAL_KEYS = 1,  /* bracketed keys are taken as they are, and may hold anything */
-    JSONPATH_ALLOW_MISSING = 2, /* a missing field gives no value instead of an error */
+    JSONPATH_LITERAL_KEYS = 1,  /* keys in brackets are literal and may contain any character */
+    JSONPATH_ALLOW_MISSING = 2, /* a missing field yields no value instead of an error */
 };
 
-enum { JSONPATH_VALUES_MAX = 100000 }; /* more are an error: `..` can multiply */
+enum { JSONPATH_VALUES_MAX = 100000 }; /* more are an error: repeated `..` multiplies values */
 
 struct jsonpath_op;
 
 struct jsonpath {
-    const struct jsonpath_op *ops; /* in the arena it was parsed in; texts borrow the source */
+    const struct jsonpath_op *ops; /* in the arena of the parser; texts borrow from the source */
     uint32_t n;
     unsigned flags;
-    bool plain; /* fields and single indices only */
+    bool plain; /* only fields and single indexes */
 };
 
 struct jsonpath_source {
-    str text;      /* what stands between the braces */
-    size_t column; /* of its first byte, for errors; 0 is taken as 1 */
+    str text;      /* the text between the braces */
+    size_t column; /* of its first byte, for errors; 0 means 1 */
     unsigned flags;
 };
 
@@ -45,26 +46,26 @@ struct jsonpath_values {
 /* -EINVAL: "column 17: unterminated array". The text must outlive the path. */
 int jsonpath_parse(struct arena *a, struct jsonpath_source source, struct jsonpath *ret, err_t *e);
 
-/* All values. -ENOENT "column 5: x is not found" or -EBADMSG for what cannot be evaluated (an index
- * out of bounds, text compared with a number). `scratch` holds the list. */
+/* All values. -ENOENT: "column 5: x is not found"; -EBADMSG: it cannot be evaluated (an index out
+ * of bounds, text compared with a number). `scratch` holds the list. */
 int jsonpath_find(struct arena *scratch, const struct jsonpath *p, const struct json *root,
                   struct jsonpath_values *ret, err_t *e);
 
-/* The one value: the same errors, -ENOENT for none and -E2BIG for more than one. */
+/* The only value: the same errors, -ENOENT for none and -E2BIG for more than one. */
 int jsonpath_one(struct arena *scratch, const struct jsonpath *p, const struct json *root,
                  const struct json **ret, err_t *e);
 
-/* The first value, for a column or a label; NULL when there is none or it cannot be evaluated. */
+/* The first value, for a column or a label; NULL: no value, or it cannot be evaluated. */
 const struct json *jsonpath_first(struct arena *scratch, const struct jsonpath *p,
                                   const struct json *root);
 
-/* As fmt prints it in Go: text as it is, 1.5e+06, <nil>; lists and maps as JSON. */
+/* Prints a value like Go's fmt: plain text, 1.5e+06, <nil>; lists and maps as JSON. */
 void jsonpath_put(struct buf *out, const struct json *v);
 
 /* ---- kubectl's templates: text with expressions in braces, {range .items[*]}...{end} */
 
 struct jsonpath_template {
-    const struct jsonpath *parts; /* text is a part, too */
+    const struct jsonpath *parts; /* expressions and the text between them */
     size_t n;
 };
 
@@ -74,10 +75,10 @@ int jsonpath_template_parse(struct arena *a, struct jsonpath_source source,
 int jsonpath_template_render(const struct jsonpath_template *t, const struct json *root,
                              struct buf *out, err_t *e);
 
-/* ---- the strict subset of a CRD: .spec.replicas, for scale and selectable fields */
+/* ---- the strict subset in a CRD: .spec.replicas, for scale and selectable fields */
 
-/* -EINVAL unless it is ".a.b.c" of plain names, starting with a dot. */
+/* -EINVAL unless it has the form ".a.b.c" with plain names. */
 int jsonpath_check_dotted(str text, err_t *e);
-struct json *jsonpath_dotted(const struct json *root, str text); /* NULL: nothing there */
+struct json *jsonpath_dotted(const struct json *root, str text); /* NULL: not found */
 
 #endif

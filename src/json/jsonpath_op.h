@@ -1,4 +1,4 @@
-/* The compiled steps of a JSONPath: between jsonpath_parse.c and jsonpath.c; nobody else includes it. */
+/* The compiled steps of a JSONPath, from jsonpath_parse.c to jsonpath.c. Used by those two only. */
 #ifndef FLYBALL_JSONPATH_OP_H
 #define FLYBALL_JSONPATH_OP_H
 
@@ -11,9 +11,9 @@ enum jsonpath_kind {
     PATH_RECURSIVE,
     PATH_UNION,
     PATH_FILTER,
-    PATH_TEXT,   /* one value, whatever the list holds */
-    PATH_SCALAR, /* a number or boolean for each value of the list */
-    PATH_WORD,   /* range, end, or something nobody knows */
+    PATH_TEXT,   /* one value, independent of the list */
+    PATH_SCALAR, /* a number or boolean per value of the list */
+    PATH_WORD,   /* range, end, or an unknown word, which fails when evaluated */
 };
 
 enum jsonpath_compare {
@@ -30,7 +30,7 @@ enum jsonpath_compare {
 struct jsonpath_slice {
     int64_t start, end, step;
     bool has_end, has_step;
-    bool derived; /* the end follows from the start: a single index */
+    bool derived; /* a single index: the end is start + 1 */
 };
 
 struct jsonpath_filter {

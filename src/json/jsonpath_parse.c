@@ -1,6 +1,17 @@
-/* JSONPath text to steps: see jsonpath.h. The grammar is client-go's own, with its corners: a step
- * begins wherever the last one ended, blanks between steps are skipped, and what is quoted or a
- * number replaces the list of values. */
+/* Parses JSONPath text into steps: see jsonpath.h.
+ *
+ *     path      { step }
+ *     step      "." name | ".." | "[" piece { "," piece } "]" | "[?(" filter ")]"
+ *               | quoted text | number | word | "$" | "@" | blank
+ *     piece     index | slice | "*" | 'key'
+ *     filter    path [ operator path ]
+ *
+ * The grammar is client-go's own, with its corner cases: a step starts where the previous one
+ * ended, blanks between steps are skipped, and quoted text or a number replaces the list of values.
+ * Error texts are quoted: client-go; positions are columns of the whole template.
+ *
+ * Steps are built in the arena; names are slices of the source unless they contain escapes. Filters
+ * and keys are parsed recursively, but never deeper than their brackets nest. */
 #include "jsonpath_op.h"
 
 #include <math.h>
@@ -11,7 +22,7 @@ struct parser {
     size_t at;
     size_t column; /* of text.p[0] */
     unsigned flags;
-    struct jsonpath_op *ops; /* being built */
+    struct jsonpath_op *ops; /* under construction */
     uint32_t n, cap;
     err_t *e;
 };
@@ -24,17 +35,17 @@ static int fail_at(struct parser *p, size_t at, const char *what, str detail)
                    STR_ARG(str_upto(detail, 200)));
 }
 
-static bool more(const struct parser *p)
+static bool has_more(const struct parser *p)
 {
     return p->at < p->text.n;
 }
 
 static char here(const struct parser *p)
 {
-    return more(p) ? p->text.p[p->at] : '\0';
+    return has_more(p) ? p->text.p[p->at] : '\0';
 }
 
-static struct jsonpath_op *add(struct parser *p, enum jsonpath_kind kind, size_t at)
+static struct jsonpath_op *add_op(struct parser *p, enum jsonpath_kind kind, size_t at)
 {
     if (p->n == p->cap) {
         p->cap = p->cap ? p->cap * 2 : 4;
@@ -52,7 +63,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-static bool is_word(char c) /* beyond ASCII everything may be a letter */
+static bool is_word(char c) /* outside of ASCII everything may be a letter */
 {
     return c == '_' || is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
            (unsigned char)c >= 0x80;
@@ -60,10 +71,10 @@ static bool is_word(char c) /* beyond ASCII everything may be a letter */
 
 static bool ends_name(char c)
 {
-    return strchr(" \t\r\n.,[]$@{}", c) != NULL; /* and NUL, which no name holds */
+    return strchr(" \t\r\n.,[]$@{}", c) != NULL; /* and NUL, which no name contains */
 }
 
-/* A part of the text as an expression of its own. */
+/* Parses a part of the text as a separate expression. */
 static int parse_part(struct parser *p, str part, size_t at, struct jsonpath *ret)
 {
     struct jsonpath_source source = { .text = part, .column = p->column + at, .flags = p->flags };
@@ -88,13 +99,13 @@ static str without_backslashes(struct arena *a, str name)
 static int parse_field(struct parser *p)
 {
     size_t start = p->at;
-    while (more(p) && !ends_name(here(p)))
+    while (has_more(p) && !ends_name(here(p)))
         p->at += here(p) == '\\' && p->at + 1 < p->text.n ? 2 : 1;
     str name = { p->text.p + start, p->at - start };
     if (str_eq(name, S("*")))
-        add(p, PATH_WILDCARD, start);
+        add_op(p, PATH_WILDCARD, start);
     else
-        add(p, PATH_FIELD, start)->name = without_backslashes(p->arena, name);
+        add_op(p, PATH_FIELD, start)->name = without_backslashes(p->arena, name);
     return 0;
 }
 
@@ -102,25 +113,26 @@ static int parse_recursive(struct parser *p)
 {
     if (p->n && p->ops[p->n - 1].kind == PATH_RECURSIVE)
         return fail_at(p, p->at, "invalid multiple recursive descent", S(""));
-    add(p, PATH_RECURSIVE, p->at);
+    add_op(p, PATH_RECURSIVE, p->at);
     p->at += 2;
-    return more(p) && is_word(here(p)) ? parse_field(p) : 0;
+    return has_more(p) && is_word(here(p)) ? parse_field(p) : 0;
 }
 
+/* An integer or real; both become a literal that replaces every value of the list. */
 static int parse_number(struct parser *p)
 {
     size_t start = p->at;
     p->at += here(p) == '+' || here(p) == '-';
-    while (more(p) && (is_digit(here(p)) || here(p) == '.'))
+    while (has_more(p) && (is_digit(here(p)) || here(p) == '.'))
         p->at++;
     str text = { p->text.p + start, p->at - start };
     int64_t integer;
     double real;
     str digits = text.n && text.p[0] == '+' ? str_from(text, 1) : text;
     if (str_to_i64(digits, &integer) == 0)
-        add(p, PATH_SCALAR, start)->literal = json_new_int(p->arena, integer);
+        add_op(p, PATH_SCALAR, start)->literal = json_new_int(p->arena, integer);
     else if (str_to_f64(digits, &real) == 0 && isfinite(real))
-        add(p, PATH_SCALAR, start)->literal = json_new_real(p->arena, real);
+        add_op(p, PATH_SCALAR, start)->literal = json_new_real(p->arena, real);
     else
         return fail_at(p, start, "cannot parse number ", text);
     return 0;
@@ -129,13 +141,13 @@ static int parse_number(struct parser *p)
 static int parse_word(struct parser *p)
 {
     size_t start = p->at;
-    while (more(p) && !ends_name(here(p)))
+    while (has_more(p) && !ends_name(here(p)))
         p->at++;
     str word = { p->text.p + start, p->at - start };
     if (str_eq(word, S("true")) || str_eq(word, S("false")))
-        add(p, PATH_SCALAR, start)->literal = json_new_bool(p->arena, word.n == 4);
+        add_op(p, PATH_SCALAR, start)->literal = json_new_bool(p->arena, word.n == 4);
     else
-        add(p, PATH_WORD, start)->name = word;
+        add_op(p, PATH_WORD, start)->name = word;
     return 0;
 }
 
@@ -169,7 +181,7 @@ static bool read_digits(str text, size_t n, int base, uint32_t *ret)
     return true;
 }
 
-/* One escape after its backslash; how many bytes it took, 0: none that Go knows. */
+/* One escape after its backslash; returns its length, 0: not an escape in Go. */
 static size_t put_escape(struct buf *out, str text, char quote)
 {
     static const char plain[] = "abfnrtv\\", meant[] = "\a\b\f\n\r\t\v\\";
@@ -215,21 +227,22 @@ static bool unquote(struct buf *out, str text, char quote)
     return true;
 }
 
+/* Text in quotes becomes a literal. */
 static int parse_quoted(struct parser *p)
 {
     size_t start = p->at;
     char quote = here(p);
-    for (p->at++; more(p) && here(p) != '\n'; p->at++)
+    for (p->at++; has_more(p) && here(p) != '\n'; p->at++)
         if (here(p) == quote && p->text.p[p->at - 1] != '\\')
             break;
-    if (!more(p) || here(p) == '\n')
+    if (!has_more(p) || here(p) == '\n')
         return fail_at(p, start, "unterminated quoted string", S(""));
     str inner = { p->text.p + start + 1, p->at - start - 1 };
     p->at++;
     auto_buf struct buf text = { 0 };
     if (!unquote(&text, inner, quote))
         return fail_at(p, start, "invalid escape in quoted string ", inner);
-    add(p, PATH_TEXT, start)->literal = json_new_str(p->arena, buf_str(&text));
+    add_op(p, PATH_TEXT, start)->literal = json_new_str(p->arena, buf_str(&text));
     return 0;
 }
 
@@ -240,7 +253,7 @@ static bool read_index(str text, int64_t *ret)
     return str_to_i64(text, ret) == 0;
 }
 
-/* Takes "-12" or "" off the front. */
+/* Removes "-12" or "" from the front. */
 static str take_index(str *rest)
 {
     size_t n = rest->n && rest->p[0] == '-';
@@ -251,6 +264,7 @@ static str take_index(str *rest)
     return taken;
 }
 
+/* start:end:step, each optional; without a colon it is a single index. */
 static int parse_slice(struct parser *p, str text, size_t at)
 {
     str rest = str_eq(text, S("*")) ? S(":") : text, parts[3] = { { 0 } };
@@ -272,7 +286,7 @@ static int parse_slice(struct parser *p, str text, size_t at)
         s.has_end = s.derived = true;
         s.end = s.start == INT64_MAX ? s.start : s.start + 1;
     }
-    add(p, PATH_SLICE, at)->slice = s;
+    add_op(p, PATH_SLICE, at)->slice = s;
     return 0;
 }
 
@@ -281,7 +295,8 @@ static bool is_quoted(str text, const char *quotes)
     return text.n >= 2 && strchr(quotes, text.p[0]) && text.p[text.n - 1] == text.p[0];
 }
 
-/* One piece of what stands in brackets. */
+/* One index, slice or key in brackets. In client-go a key is itself a path: ['a.b'] are two
+ * steps. */
 static int parse_piece(struct parser *p, str piece, size_t at)
 {
     bool literal = p->flags & JSONPATH_LITERAL_KEYS;
@@ -289,7 +304,7 @@ static int parse_piece(struct parser *p, str piece, size_t at)
         return parse_slice(p, piece, at);
     str key = { piece.p + 1, piece.n - 2 };
     if (literal) {
-        add(p, PATH_FIELD, at)->name = key;
+        add_op(p, PATH_FIELD, at)->name = key;
         return 0;
     }
     if (str_find_char(key, '\'') != SIZE_MAX)
@@ -297,7 +312,7 @@ static int parse_piece(struct parser *p, str piece, size_t at)
     struct jsonpath steps;
     int result = parse_part(p, arena_printf(p->arena, "." STR_FMT, STR_ARG(key)), at, &steps);
     for (uint32_t i = 0; result == 0 && i < steps.n; i++)
-        *add(p, PATH_FIELD, at) = steps.ops[i];
+        *add_op(p, PATH_FIELD, at) = steps.ops[i];
     return result;
 }
 
@@ -310,7 +325,7 @@ static str trim_blanks(str s)
     return s;
 }
 
-/* Where the piece that starts here ends: before "," or "]". Literal keys may hold both. */
+/* The end of the piece that starts here: before "," or "]". Literal keys may contain both. */
 static size_t piece_end(const struct parser *p, size_t at)
 {
     size_t first = at;
@@ -327,6 +342,7 @@ static size_t piece_end(const struct parser *p, size_t at)
     return at;
 }
 
+/* Several pieces: each becomes a branch that is evaluated on the same list. */
 static int parse_union(struct parser *p, const str *pieces, const size_t *starts, size_t n)
 {
     struct jsonpath *branches = arena_array(p->arena, n, sizeof(*branches));
@@ -339,7 +355,7 @@ static int parse_union(struct parser *p, const str *pieces, const size_t *starts
             return result;
         branches[i] = (struct jsonpath){ .ops = one.ops, .n = one.n, .flags = p->flags };
     }
-    struct jsonpath_op *op = add(p, PATH_UNION, starts[0]);
+    struct jsonpath_op *op = add_op(p, PATH_UNION, starts[0]);
     op->branches = branches;
     op->n_branches = (uint32_t)n;
     return 0;
@@ -347,6 +363,7 @@ static int parse_union(struct parser *p, const str *pieces, const size_t *starts
 
 enum { PIECES_MAX = 64 };
 
+/* Splits the content of [...] at commas. */
 static int parse_brackets(struct parser *p)
 {
     str pieces[PIECES_MAX];
@@ -358,7 +375,7 @@ static int parse_brackets(struct parser *p)
         size_t end = piece_end(p, p->at);
         pieces[n++] = (str){ p->text.p + p->at, end - p->at };
         p->at = end;
-        if (!more(p) || here(p) == '\n')
+        if (!has_more(p) || here(p) == '\n')
             return fail_at(p, open, "unterminated array", S(""));
         if (here(p) == ']')
             break;
@@ -372,13 +389,13 @@ static int parse_brackets(struct parser *p)
 
 /* ---- filters */
 
-/* The text between "[?(" and ")]"; quotes may hold a ")". */
+/* The text between "[?(" and ")]"; quotes may contain a ")". */
 static int filter_text(struct parser *p, str *ret, size_t *ret_at)
 {
     size_t start = p->at + 3;
     bool begun = false, ended = false;
     char pair = '\0';
-    for (p->at = start; more(p) && here(p) != '\n'; p->at++) {
+    for (p->at = start; has_more(p) && here(p) != '\n'; p->at++) {
         char c = here(p);
         if ((c == '"' || c == '\'') && !begun) {
             begun = true;
@@ -389,7 +406,7 @@ static int filter_text(struct parser *p, str *ret, size_t *ret_at)
             break;
         }
     }
-    if (!more(p) || here(p) == '\n')
+    if (!has_more(p) || here(p) == '\n')
         return fail_at(p, start, "unterminated filter", S(""));
     *ret = (str){ p->text.p + start, p->at - start };
     *ret_at = start;
@@ -410,6 +427,7 @@ static enum jsonpath_compare comparison(str text)
     return PATH_BAD;
 }
 
+/* Splits a filter at its operator; without one it tests whether the path exists. */
 static int parse_filter(struct parser *p)
 {
     size_t column = p->at, at;
@@ -431,12 +449,13 @@ static int parse_filter(struct parser *p)
         if (result == 0)
             result = parse_part(p, str_from(text, right), at + right, &f->right);
     }
-    add(p, PATH_FILTER, column)->filter = f;
+    add_op(p, PATH_FILTER, column)->filter = f;
     return result;
 }
 
-/* ---- */
+/* ---- paths and templates */
 
+/* One step, chosen by its first characters. */
 static int parse_step(struct parser *p)
 {
     char c = here(p);
@@ -466,12 +485,12 @@ static int parse_step(struct parser *p)
 static int parse_steps(struct parser *p)
 {
     int result = 0;
-    while (result == 0 && more(p) && here(p) != '}')
+    while (result == 0 && has_more(p) && here(p) != '}')
         result = parse_step(p);
     return result;
 }
 
-static void finish(const struct parser *p, struct jsonpath *ret)
+static void build_path(const struct parser *p, struct jsonpath *ret)
 {
     *ret = (struct jsonpath){ .ops = p->ops, .n = p->n, .flags = p->flags, .plain = true };
     for (uint32_t i = 0; i < p->n; i++)
@@ -479,7 +498,7 @@ static void finish(const struct parser *p, struct jsonpath *ret)
                                     (p->ops[i].kind == PATH_SLICE && p->ops[i].slice.derived));
 }
 
-static struct parser parser_of(struct arena *a, const struct jsonpath_source *s, err_t *e)
+static struct parser parser_init(struct arena *a, const struct jsonpath_source *s, err_t *e)
 {
     return (struct parser){
         .arena = a, .text = s->text, .column = s->column ? s->column : 1, .flags = s->flags, .e = e
@@ -488,22 +507,23 @@ static struct parser parser_of(struct arena *a, const struct jsonpath_source *s,
 
 int jsonpath_parse(struct arena *a, struct jsonpath_source source, struct jsonpath *ret, err_t *e)
 {
-    struct parser p = parser_of(a, &source, e);
+    struct parser p = parser_init(a, &source, e);
     int result = parse_steps(&p);
-    if (result == 0 && more(&p))
+    if (result == 0 && has_more(&p))
         result = fail_at(&p, p.at, "unrecognized character in action: ", S("U+007D"));
     if (result == 0)
-        finish(&p, ret);
+        build_path(&p, ret);
     return result;
 }
 
+/* Text between braces is an expression; everything else becomes a part with one literal. */
 int jsonpath_template_parse(struct arena *a, struct jsonpath_source source,
                             struct jsonpath_template *ret, err_t *e)
 {
     size_t n = 0, cap = 0;
     struct jsonpath *parts = NULL;
-    struct parser p = parser_of(a, &source, e);
-    while (more(&p)) {
+    struct parser p = parser_init(a, &source, e);
+    while (has_more(&p)) {
         p.ops = NULL;
         p.n = p.cap = 0;
         size_t start = p.at, open = str_find_char(str_from(p.text, p.at), '{');
@@ -511,12 +531,12 @@ int jsonpath_template_parse(struct arena *a, struct jsonpath_source source,
         if (open == 0) {
             p.at++;
             result = parse_steps(&p);
-            if (result == 0 && !more(&p))
+            if (result == 0 && !has_more(&p))
                 result = fail_at(&p, start, "unclosed action", S(""));
             p.at++;
         } else {
             str text = str_upto(str_from(p.text, p.at), open);
-            add(&p, PATH_TEXT, start)->literal = json_new_str(a, text);
+            add_op(&p, PATH_TEXT, start)->literal = json_new_str(a, text);
             p.at += text.n;
         }
         if (result < 0)
@@ -528,7 +548,7 @@ int jsonpath_template_parse(struct arena *a, struct jsonpath_source source,
                 memcpy(larger, parts, n * sizeof(*larger));
             parts = larger;
         }
-        finish(&p, &parts[n++]);
+        build_path(&p, &parts[n++]);
     }
     *ret = (struct jsonpath_template){ parts, n };
     return 0;

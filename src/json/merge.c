@@ -1,4 +1,5 @@
-/* Merge patch and its inverse: see merge.h. */
+/* Merge patch and its inverse: see merge.h. Both return new trees that share nothing with their
+ * input, because callers go on to modify the result. */
 #include "merge.h"
 
 /* A copy without members that are null, at any depth. */
@@ -15,7 +16,7 @@ static struct json *without_nulls(struct arena *a, const struct json *v)
     return copy;
 }
 
-/* Merges into a tree that is ours to change. */
+/* Merges into `target`, which is modified. */
 static struct json *merge_into(struct arena *a, struct json *target, const struct json *patch)
 {
     if (!json_is(patch, JSON_OBJ) || !json_is(target, JSON_OBJ))
@@ -36,8 +37,9 @@ struct json *merge_patch(struct arena *a, const struct json *target, const struc
     return merge_into(a, json_copy(a, target), patch);
 }
 
-/* Like json_get_str(), from where the last one was found: two trees of which one was made from the other have their
- * members in the same order, and a search from the beginning would be quadratic. */
+/* Like json_get_str(), but starts where the last key was found: two trees of which one was made
+ * from the other have their members in the same order, and a search from the beginning would be
+ * quadratic. */
 static const struct json *find_near(const struct json *obj, str key, uint32_t *at)
 {
     for (uint32_t i = 0; i < obj->n; i++) {
@@ -50,6 +52,7 @@ static const struct json *find_near(const struct json *obj, str key, uint32_t *a
     return NULL;
 }
 
+/* Removed members become null; objects are compared recursively; anything else is replaced. */
 struct json *merge_diff(struct arena *a, const struct json *from, const struct json *to)
 {
     if (json_eq(from, to))

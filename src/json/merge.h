@@ -1,15 +1,15 @@
-/* JSON merge patch (RFC 7386): members replace, objects merge, null removes, lists are replaced as a
- * whole. As in Kubernetes, members that are null are also left out of objects inside lists. */
+/* JSON merge patch (RFC 7386): objects merge, null removes a member, anything else replaces it,
+ * lists as a whole. As in Kubernetes, null members of objects inside lists are removed too. */
 #ifndef FLYBALL_MERGE_H
 #define FLYBALL_MERGE_H
 
 #include "json.h"
 
-/* A new tree; neither the target (NULL: nothing there) nor the patch is changed or shared. */
+/* A new tree; neither the target (NULL: none) nor the patch is changed or shared. */
 struct json *merge_patch(struct arena *a, const struct json *target, const struct json *patch);
 
-/* The smallest patch that makes `to` out of `from`; NULL when they are equal. What cannot be said
- * in a merge patch (a member that is null in `to`) is left out. */
+/* The smallest patch that turns `from` into `to`; NULL if they are equal. Changes that a merge
+ * patch cannot express (a member that is null in `to`) are omitted. */
 struct json *merge_diff(struct arena *a, const struct json *from, const struct json *to);
 
 #endif

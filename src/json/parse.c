@@ -1,5 +1,13 @@
-/* JSON text to tree. yyjson reads and checks the text (RFC 8259, UTF-8); this turns its document
- * into our tree, bounding depth and width and finding keys that stand twice. */
+/* Parses JSON text into a tree.
+ *
+ * yyjson reads and validates the text (RFC 8259, UTF-8). This file converts its document into our
+ * tree, enforces the limits on depth, width and size, and finds duplicate keys, which yyjson does
+ * not report. A second representation costs a copy, but yyjson's is read-only and ordered as a
+ * sequence, and patches need a tree that can be modified.
+ *
+ * Limits are checked before the tree is built. The path (`spec.ports[0]`) is
+ * maintained only if duplicates are reported. Integers that fit in 64 bits stay integers; all other
+ * numbers become reals. */
 #include "json.h"
 
 #include <yyjson.h>
@@ -8,13 +16,13 @@ struct parse {
     struct arena *arena;
     const struct json_limits *limits;
     size_t depth_max;
-    struct buf path; /* where we are, for duplicates and errors */
+    struct buf path; /* of the current value, for duplicates */
     err_t *e;
 };
 
 static struct json *convert(struct parse *p, yyjson_val *from, size_t depth);
 
-static size_t enter(struct parse *p, str key)
+static size_t path_enter(struct parse *p, str key)
 {
     size_t before = p->path.n;
     if (before > JSON_PATH_BYTES)
@@ -25,12 +33,12 @@ static size_t enter(struct parse *p, str key)
     return before;
 }
 
-static void leave(struct parse *p, size_t before)
+static void path_leave(struct parse *p, size_t before)
 {
     p->path.n = before;
 }
 
-static struct json *number(struct parse *p, yyjson_val *from)
+static struct json *convert_number(struct parse *p, yyjson_val *from)
 {
     if (yyjson_is_sint(from))
         return json_new_int(p->arena, yyjson_get_sint(from));
@@ -39,7 +47,8 @@ static struct json *number(struct parse *p, yyjson_val *from)
     return json_new_real(p->arena, yyjson_get_num(from));
 }
 
-static bool fits(struct parse *p, size_t n, size_t depth)
+/* Whether a container of n entries at this depth is allowed; otherwise sets the error. */
+static bool is_within_limits(struct parse *p, size_t n, size_t depth)
 {
     if (depth > p->depth_max) {
         err_set(p->e, E2BIG, "JSON is nested more than %zu levels deep", p->depth_max);
@@ -53,7 +62,7 @@ static bool fits(struct parse *p, size_t n, size_t depth)
     return true;
 }
 
-static struct json *array(struct parse *p, yyjson_val *from, size_t depth)
+static struct json *convert_array(struct parse *p, yyjson_val *from, size_t depth)
 {
     struct json *v = json_new_arr(p->arena);
     v->n = v->cap = (uint32_t)yyjson_arr_size(from);
@@ -66,12 +75,13 @@ static struct json *array(struct parse *p, yyjson_val *from, size_t depth)
             buf_printf(&p->path, "[%zu]", i);
         if (!(v->items[i] = convert(p, item, depth + 1)))
             return NULL;
-        leave(p, before);
+        path_leave(p, before);
     }
     return v;
 }
 
-static struct json *object(struct parse *p, yyjson_val *from, size_t depth)
+/* Duplicate keys: the last value wins and keeps the place of the first, as in Go. */
+static struct json *convert_object(struct parse *p, yyjson_val *from, size_t depth)
 {
     struct json *v = json_new_obj(p->arena);
     json_reserve(p->arena, v, (uint32_t)yyjson_obj_size(from));
@@ -80,7 +90,7 @@ static struct json *object(struct parse *p, yyjson_val *from, size_t depth)
     yyjson_obj_foreach(from, i, n, name, value)
     {
         str key = { yyjson_get_str(name), yyjson_get_len(name) };
-        size_t before = p->limits->duplicate ? enter(p, key) : 0;
+        size_t before = p->limits->duplicate ? path_enter(p, key) : 0;
         struct json_member *m = json_find(v, key);
         if (m && p->limits->duplicate)
             p->limits->duplicate(p->limits->context, buf_str(&p->path));
@@ -90,7 +100,7 @@ static struct json *object(struct parse *p, yyjson_val *from, size_t depth)
         }
         if (!(m->value = convert(p, value, depth + 1)))
             return NULL;
-        leave(p, before);
+        path_leave(p, before);
     }
     return v;
 }
@@ -101,19 +111,22 @@ static struct json *convert(struct parse *p, yyjson_val *from, size_t depth)
     case YYJSON_TYPE_BOOL:
         return json_new_bool(p->arena, yyjson_get_bool(from));
     case YYJSON_TYPE_NUM:
-        return number(p, from);
+        return convert_number(p, from);
     case YYJSON_TYPE_STR:
         return json_new_str(p->arena, (str){ yyjson_get_str(from), yyjson_get_len(from) });
     case YYJSON_TYPE_ARR:
-        return fits(p, yyjson_arr_size(from), depth + 1) ? array(p, from, depth) : NULL;
+        return is_within_limits(p, yyjson_arr_size(from), depth + 1) ? convert_array(p, from, depth)
+                                                                     : NULL;
     case YYJSON_TYPE_OBJ:
-        return fits(p, yyjson_obj_size(from), depth + 1) ? object(p, from, depth) : NULL;
+        return is_within_limits(p, yyjson_obj_size(from), depth + 1)
+                   ? convert_object(p, from, depth)
+                   : NULL;
     default:
         return json_new_null(p->arena);
     }
 }
 
-/* "line 3, column 7" of a byte position, for people. */
+/* Line and column of a byte offset, for messages. */
 static void locate(str text, size_t at, size_t *ret_line, size_t *ret_column)
 {
     *ret_line = *ret_column = 1;
@@ -162,7 +175,7 @@ void json_hide_nul(char *text, size_t n)
     char *end = text + n;
     for (char *p = text; n && (p = memmem(p, (size_t)(end - p), "\\u0000", 6)); p++) {
         const char *first =
-            p; /* of the backslashes in a row: one that is escaped itself escapes nothing */
+            p; /* start of the row of backslashes: an escaped backslash escapes nothing */
         while (first > text && first[-1] == '\\')
             first--;
         if ((p - first) % 2 == 0)

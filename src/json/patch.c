@@ -1,5 +1,16 @@
-/* JSON patch: see patch.h. The document is copied once and then changed in place; a value that is
- * put in is copied too, as a later operation may change it. */
+/* JSON patch: see patch.h.
+ *
+ * The document is copied once and then modified in place. A value that is inserted is copied too,
+ * because a later operation may modify it. On an error the copy is abandoned in the arena, so a
+ * patch applies as a whole or not at all.
+ *
+ * Every operation resolves its path to a place (a container and a member name or index) and then
+ * reads, sets or removes there. Rules that differ from the RFC are those of the Go library that
+ * kube-apiserver uses; see the table in patch.h.
+ *
+ * Untrusted patches can be expensive in two ways that the size of the body does not bound: "copy"
+ * can double a document with every operation, and inserting at the front of a long list moves all
+ * of it. Both are counted and limited. */
 #include "patch.h"
 
 #include "pointer.h"
@@ -9,15 +20,15 @@
 struct work {
     struct arena *arena;
     struct json *root;
-    size_t copied; /* bytes, by "copy" */
-    size_t moved;  /* entries that made room or closed a gap */
-    size_t number; /* of the operation, from 0 */
+    size_t copied; /* bytes copied by "copy" so far */
+    size_t moved;  /* list entries moved by insertions and removals so far */
+    size_t number; /* of the current operation, from 0 */
     str op, path, from;
     const struct json *value;
     err_t *e;
 };
 
-/* Where an operation acts: a member of an object or an element of an array. */
+/* Where an operation applies: a member of an object or an element of an array. */
 struct place {
     struct json *in;
     str name;  /* unescaped */
@@ -25,14 +36,16 @@ struct place {
     bool appending;
 };
 
-static int not_applicable(struct work *w, str path, const char *why)
+/* Fails with the number, operation and path. */
+static int refuse_operation(struct work *w, str path, const char *why)
 {
     return err_set(w->e, ENOENT,
                    "JSON patch operation %zu (" STR_FMT " \"" STR_FMT "\") does not apply: %s",
                    w->number, STR_ARG(w->op), STR_ARG(path), why);
 }
 
-static bool index_in(size_t n, str token, size_t *ret)
+/* An index in a list of n; negative ones count from the end. */
+static bool parse_index(size_t n, str token, size_t *ret)
 {
     int64_t at;
     if (str_to_i64(token, &at) < 0 || at < -(int64_t)n)
@@ -41,41 +54,41 @@ static bool index_in(size_t n, str token, size_t *ret)
     return true;
 }
 
-static struct json *step(struct work *w, struct json *v, str token)
+static struct json *step_into(struct work *w, struct json *v, str token)
 {
     size_t at;
     if (!json_is(v, JSON_ARR))
         return json_get_str(v, str_find_char(token, '~') == SIZE_MAX
                                    ? token
                                    : pointer_unescape(w->arena, token));
-    return index_in(v->n, token, &at) ? json_item(v, at) : NULL;
+    return parse_index(v->n, token, &at) ? json_item(v, at) : NULL;
 }
 
-/* `room` is 1 where one past the end is a place too. */
-static int locate(struct work *w, str path, size_t room, struct place *ret)
+/* Resolves a path to a place. `room` is 1 if the index after the last element is valid too. */
+static int locate_place(struct work *w, str path, size_t room, struct place *ret)
 {
     str parent, last;
-    if (path.n && path.p[0] != '/') /* what is before the first slash does not count */
+    if (path.n && path.p[0] != '/') /* text before the first slash is ignored, as in Go */
         path = str_from(path, MIN(str_find_char(path, '/'), path.n));
     if (pointer_check(path, NULL) < 0 || !pointer_split(path, &parent, &last))
-        return not_applicable(w, path, "a path starts with \"/\" and names a part of the object");
+        return refuse_operation(w, path, "a path starts with \"/\" and names a part of the object");
     struct json *v = w->root;
     for (str token; v && pointer_next(&parent, &token);)
-        v = step(w, v, token);
+        v = step_into(w, v, token);
     if (!json_is(v, JSON_ARR) && !json_is(v, JSON_OBJ))
-        return not_applicable(w, path, "there is no such path");
+        return refuse_operation(w, path, "there is no such path");
     *ret = (struct place){ .in = v, .name = pointer_unescape(w->arena, last) };
     if (v->type == JSON_OBJ)
         return 0;
     ret->appending = room && str_eq(last, S("-"));
     if (ret->appending)
         ret->at = v->n;
-    else if (!index_in(v->n + room, last, &ret->at) || ret->at >= v->n + room)
-        return not_applicable(w, path, "there is no such index");
+    else if (!parse_index(v->n + room, last, &ret->at) || ret->at >= v->n + room)
+        return refuse_operation(w, path, "there is no such index");
     return 0;
 }
 
-static struct json *current(const struct place *p) /* NULL: nothing there */
+static struct json *value_at(const struct place *p) /* NULL: nothing there */
 {
     return p->in->type == JSON_OBJ ? json_get_str(p->in, p->name) : json_item(p->in, p->at);
 }
@@ -86,14 +99,14 @@ static int count_moved(struct work *w, str path, size_t entries)
     w->moved += entries;
     if (w->moved <= PATCH_MOVES_MAX)
         return 0;
-    return not_applicable(w, path,
-                          "the patch moves too many elements; replace the whole list instead");
+    return refuse_operation(w, path,
+                            "the patch moves too many elements; replace the whole list instead");
 }
 
-static int put(struct work *w, str path, struct json *value)
+static int put_value(struct work *w, str path, struct json *value)
 {
     struct place p;
-    int result = locate(w, path, 1, &p);
+    int result = locate_place(w, path, 1, &p);
     if (result < 0)
         return result;
     if (p.in->type == JSON_OBJ) {
@@ -113,18 +126,19 @@ static struct json *new_value(struct work *w)
 
 static int op_add(struct work *w)
 {
-    return put(w, w->path, new_value(w));
+    return put_value(w, w->path, new_value(w));
 }
 
-static int take_out(struct work *w, str path, struct json **ret)
+/* Removes the value at a path and returns it. */
+static int remove_value(struct work *w, str path, struct json **ret)
 {
     struct place p;
-    int result = locate(w, path, 0, &p);
+    int result = locate_place(w, path, 0, &p);
     if (result < 0)
         return result;
-    struct json *was = current(&p);
+    struct json *was = value_at(&p);
     if (!was)
-        return not_applicable(w, path, "there is nothing to remove");
+        return refuse_operation(w, path, "there is nothing to remove");
     result = count_moved(w, path, p.in->n - (p.in->type == JSON_ARR ? p.at : 0));
     if (result < 0)
         return result;
@@ -139,9 +153,10 @@ static int take_out(struct work *w, str path, struct json **ret)
 static int op_remove(struct work *w)
 {
     struct json *gone;
-    return take_out(w, w->path, &gone);
+    return remove_value(w, w->path, &gone);
 }
 
+/* A missing member is added; a missing element is an error. */
 static int op_replace(struct work *w)
 {
     struct json *value = new_value(w);
@@ -150,7 +165,7 @@ static int op_replace(struct work *w)
         return 0;
     }
     struct place p;
-    int result = locate(w, w->path, 0, &p);
+    int result = locate_place(w, w->path, 0, &p);
     if (result < 0)
         return result;
     if (p.in->type == JSON_OBJ)
@@ -163,21 +178,21 @@ static int op_replace(struct work *w)
 static int op_move(struct work *w)
 {
     struct json *moved;
-    int result = take_out(w, w->from, &moved);
-    return result < 0 ? result : put(w, w->path, moved);
+    int result = remove_value(w, w->from, &moved);
+    return result < 0 ? result : put_value(w, w->path, moved);
 }
 
 static int op_copy(struct work *w)
 {
     struct place p;
-    int result = locate(w, w->from, 0, &p);
+    int result = locate_place(w, w->from, 0, &p);
     if (result < 0)
         return result;
-    struct json *from = current(&p);
+    struct json *from = value_at(&p);
     w->copied += json_weight(from, PATCH_COPY_BYTES_MAX);
     if (w->copied > PATCH_COPY_BYTES_MAX)
-        return not_applicable(w, w->from, "the patch copies more than 3 MiB");
-    return put(w, w->path, from ? json_copy(w->arena, from) : json_new_null(w->arena));
+        return refuse_operation(w, w->from, "the patch copies more than 3 MiB");
+    return put_value(w, w->path, from ? json_copy(w->arena, from) : json_new_null(w->arena));
 }
 
 static bool is_null(const struct json *v)
@@ -190,10 +205,10 @@ static int op_test(struct work *w)
     struct json *is = w->root;
     if (w->path.n) {
         struct place p;
-        int result = locate(w, w->path, 0, &p);
+        int result = locate_place(w, w->path, 0, &p);
         if (result < 0)
             return result;
-        is = current(&p);
+        is = value_at(&p);
     }
     if ((is_null(is) && is_null(w->value)) || json_eq(is, w->value))
         return 0;
@@ -214,10 +229,10 @@ static int apply_one(struct work *w)
     for (size_t i = 0; i < countof(operations); i++)
         if (str_eqc(w->op, operations[i].name))
             return operations[i].run(w);
-    return not_applicable(w, w->path, "op is one of add, remove, replace, move, copy and test");
+    return refuse_operation(w, w->path, "op is one of add, remove, replace, move, copy and test");
 }
 
-/* Absent is empty; present, it must be text. */
+/* An absent member is ""; a present one must be a string. */
 static int read_text(struct work *w, const struct json *operation, const char *key, str *ret)
 {
     const struct json *v = json_get(operation, key);
@@ -242,6 +257,7 @@ static int read_operation(struct work *w, const struct json *operation)
     return result;
 }
 
+/* Copies the document first; checks the depth of the result, because "copy" can nest it. */
 int patch_apply(struct arena *a, const struct json *doc, const struct json *patch,
                 struct json **ret, err_t *e)
 {

@@ -1,5 +1,5 @@
-/* JSON pointers: see pointer.h. Keys are compared with tokens as they are, so a lookup allocates
- * nothing. */
+/* JSON pointers: see pointer.h. Keys are compared with tokens without unescaping them first, so a
+ * lookup does not allocate. */
 #include "pointer.h"
 
 int pointer_check(str pointer, err_t *e)

@@ -1,12 +1,48 @@
-/* JSON to records: see project.h. The walk is in here; record.c has what is done with a record.
+/* JSON to records: see project.h. Operations on finished records are in record.c.
  *
- * A record is first built as an image in a scratch buffer that grows, so pointers into itself are
- * offsets there and are noted; the finished image is copied into one block of exact size and the
- * noted places are turned into addresses.
+ * The problem. A controller watches thousands of pods and needs a dozen of their fields. Keeping
+ * the objects as trees costs many times their size in memory, and building a tree for every watch
+ * event costs time for members that no feature reads. So a feature declares its fields as a table,
+ * and this file turns the bytes of one object into one record of about 200 bytes in a single pass:
  *
- * The parser is yyjson on its dynamic pool. The tree it makes is a linked sequence, so members are
- * visited in one pass. What nobody declared (managedFields alone is 40 % of the bytes) does not reach it:
- * see trim.h. */
+ *     bytes of one object, 9 to 24 KB                       from frame.c or a watch line
+ *        | trim.c       removes undeclared members by counting brackets: a third of a KB is left
+ *        v
+ *     trimmed text
+ *        | check_cost   rejects text that would make the parser allocate out of proportion
+ *        | yyjson       parses in place, into a pool that is reused
+ *        v
+ *     yyjson document
+ *        | walk         visits it once, along the tree of declared paths (fieldtree.c)
+ *        v
+ *     image             a growing buffer: struct | links | texts and lists; pointers are offsets
+ *        | relocate     one malloc of the exact size, one memcpy, offsets become addresses
+ *        v
+ *     struct record     immutable, reference-counted
+ *
+ * Why an image. The size of a record is known only at the end, and a growing buffer moves. Texts
+ * and lists therefore store their offset, and `places` remembers where these offsets are. A list of
+ * allocations per record was rejected: cached objects are many, and one block each is the smallest
+ * and is freed at once.
+ *
+ * Why not a tree of our own (json.h). It would be built from the yyjson document anyway, at the
+ * cost of a second pass and an allocation per node.
+ *
+ * Why trim first. managedFields alone is 40 % of the bytes of an object, and no feature declares
+ * it. Skipping a value by its brackets costs a seventh of parsing it (trim.h).
+ *
+ * Invariants:
+ *   - The recursion of walk() is as deep as the deepest declared path, never as the document.
+ *   - A field has its default unless a value of the right type was found. Invalid values are never an
+ *     error: one odd field must not hide an object. Only invalid JSON and a missing name are errors.
+ *   - Of several values for one field, numbers are summed and otherwise the first one counts; a word or
+ *     map is interned at most once per field, so that record_unref() releases exactly what was taken.
+ *   - Fields that are filled are marked with the number of the struct (`turn`) instead of a flag, so
+ *     that the marks of the tree never have to be cleared.
+ *
+ * Memory. A projector owns the pool, the buffers and the interned texts, and serves all projections
+ * of a thread. After a document larger than POOL_ITEM_MAX they are returned to the system, so that
+ * one large object does not determine the memory of the process from then on. */
 #include "projector.h"
 
 #include "../base/quantity.h"
@@ -19,10 +55,10 @@
 #include <yyjson.h>
 
 enum {
-    COST_LOOK_BYTES = 64 << 10, /* shorter documents cannot cost much */
-    VALUES_MAX = 300000,        /* of one object */
-    POOL_ITEM_MAX = 1 << 20,    /* after a larger document the pool is given back */
-    LIST_MAX = 1 << 16, /* elements of an F_LIST: the text of one may be 3 bytes, its struct 100 */
+    COST_CHECK_BYTES = 64 << 10, /* shorter documents cannot cost much */
+    VALUES_MAX = 300000,         /* per object */
+    POOL_ITEM_MAX = 1 << 20,     /* bytes; after a larger document the pool is freed */
+    LIST_MAX = 1 << 16, /* elements of an F_LIST: 3 bytes of text can become a struct of 100 */
 };
 
 struct projector *projector_new(void)
@@ -72,12 +108,14 @@ size_t projector_bytes(const struct projector *j)
 
 /* ---- the image */
 
-static void *at(struct projector *j, size_t offset)
+static void *image_at(struct projector *j, size_t offset)
 {
     return j->image.p + offset;
 }
 
-static size_t append(struct projector *j, size_t bytes, size_t align)
+/* Appends zeroed bytes and returns their offset. May move the image: pointers into it are
+ * invalid. */
+static size_t image_append(struct projector *j, size_t bytes, size_t align)
 {
     size_t start = (j->image.n + align - 1) / align * align;
     size_t padding = start - j->image.n;
@@ -89,14 +127,15 @@ static size_t append(struct projector *j, size_t bytes, size_t align)
 
 static void set_text(struct projector *j, size_t slot, str text)
 {
-    size_t start = append(j, text.n + 1, 1);
-    memcpy(at(j, start), text.p, text.n);
-    *(str *)at(j, slot) = (str){ (const char *)start, text.n };
+    size_t start = image_append(j, text.n + 1, 1);
+    memcpy(image_at(j, start), text.p, text.n);
+    *(str *)image_at(j, slot) = (str){ (const char *)start, text.n };
     vec_push(&j->places, slot);
 }
 
-/* Texts and lists both begin with their pointer. */
-static void relocate(struct projector *j, char *block)
+/* Turns the offsets in a copy of the image into addresses. Texts and lists both start with a
+ * pointer. */
+static void relocate_pointers(struct projector *j, char *block)
 {
     for (size_t i = 0; i < j->places.n; i++) {
         char **pointer = (char **)(void *)(block + j->places.at[i]);
@@ -108,7 +147,7 @@ static void set_defaults(struct projector *j, const struct fields *fields, size_
 {
     for (size_t i = 0; i < fields->n; i++) {
         const struct field *f = &fields->at[i];
-        void *slot = at(j, base + f->offset);
+        void *slot = image_at(j, base + f->offset);
         if (f->type == F_INT || f->type == F_MILLI || f->type == F_TIME)
             *(int64_t *)slot = f->otherwise;
         else if (f->type == F_REAL)
@@ -122,6 +161,7 @@ static void set_defaults(struct projector *j, const struct fields *fields, size_
 
 /* ---- values */
 
+/* False for numbers that are not integers; 3.0 is one. */
 static bool integer_of(yyjson_val *v, int64_t *ret)
 {
     if (yyjson_is_sint(v) || (yyjson_is_uint(v) && yyjson_get_uint(v) <= INT64_MAX)) {
@@ -153,9 +193,10 @@ static bool time_of(yyjson_val *v, int64_t *ret)
     return yyjson_is_str(v) && rfc3339_parse_ns(text_of(v), ret, NULL) == 0;
 }
 
+/* Sets a number or adds to it if the path goes through several elements; saturates. */
 static void set_number(struct walk *w, struct field_target *target, size_t slot, int64_t value)
 {
-    int64_t *number = at(w->j, slot);
+    int64_t *number = image_at(w->j, slot);
     bool more = target->many && target->seen == w->turn && target->field->type != F_TIME;
     int64_t sum = value;
     if (more && __builtin_add_overflow(*number, value, &sum))
@@ -173,7 +214,7 @@ static void set_map(struct projector *j, size_t slot, yyjson_val *v)
         if (yyjson_is_str(value))
             vec_push(&j->pairs, ((struct labels_pair){ text_of(key), text_of(value) }));
     }
-    *(const struct labels **)at(j, slot) = intern_labels(&j->intern, j->pairs.at, j->pairs.n);
+    *(const struct labels **)image_at(j, slot) = intern_labels(&j->intern, j->pairs.at, j->pairs.n);
 }
 
 static void set_raw(struct projector *j, size_t slot, yyjson_val *v)
@@ -186,13 +227,14 @@ static void set_raw(struct projector *j, size_t slot, yyjson_val *v)
     ((yyjson_alc *)j->pool)->free(((yyjson_alc *)j->pool)->ctx, text);
 }
 
-static void walk(struct walk *w, struct field_step *step, yyjson_val *v);
+static void walk_value(struct walk *w, struct field_step *step, yyjson_val *v);
 
+/* Every element is a struct of its own, filled like a record. */
 static void set_list(struct projector *j, size_t slot, struct fieldtree *of, yyjson_val *v)
 {
     size_t i, n, count = MIN(yyjson_arr_size(v), (size_t)LIST_MAX), bytes = of->fields.bytes;
-    size_t start = append(j, count * bytes, sizeof(int64_t));
-    *(bytes_list *)at(j, slot) = (bytes_list){ (const char *)start, count };
+    size_t start = image_append(j, count * bytes, sizeof(int64_t));
+    *(bytes_list *)image_at(j, slot) = (bytes_list){ (const char *)start, count };
     vec_push(&j->places, slot);
     yyjson_val *element;
     yyjson_arr_foreach(v, i, n, element)
@@ -201,19 +243,21 @@ static void set_list(struct projector *j, size_t slot, struct fieldtree *of, yyj
             break;
         struct walk w = { j, start + i * bytes, ++j->turns };
         set_defaults(j, &of->fields, w.base);
-        walk(&w, &of->root, element);
+        walk_value(&w, &of->root, element);
     }
 }
 
 /* ---- the walk */
 
-/* Of what is not summed the first counts; shared texts must not be taken twice in any case. */
-static bool is_taken(const struct walk *w, const struct field_target *target)
+/* True if the field has its final value: it is not summed, and interned texts must not be taken
+ * twice. */
+static bool is_filled(const struct walk *w, const struct field_target *target)
 {
     enum field_type type = target->field->type;
     return target->seen == w->turn && type != F_INT && type != F_REAL && type != F_MILLI;
 }
 
+/* Stores a value in the field; false if it has the wrong type, and the field keeps its default. */
 static bool set_value(struct walk *w, struct field_target *target, yyjson_val *v)
 {
     struct projector *j = w->j;
@@ -223,8 +267,8 @@ static bool set_value(struct walk *w, struct field_target *target, yyjson_val *v
     case F_STR:
         return yyjson_is_str(v) && (set_text(j, slot, text_of(v)), true);
     case F_WORD:
-        if (yyjson_get_len(v) && yyjson_is_str(v)) /* "" is no word */
-            *(str *)at(j, slot) = word_str(intern_word(&j->intern, text_of(v)));
+        if (yyjson_get_len(v) && yyjson_is_str(v)) /* "" is not interned */
+            *(str *)image_at(j, slot) = word_str(intern_word(&j->intern, text_of(v)));
         return yyjson_is_str(v);
     case F_MAP:
         return yyjson_is_obj(v) && (set_map(j, slot, v), true);
@@ -236,18 +280,18 @@ static bool set_value(struct walk *w, struct field_target *target, yyjson_val *v
         return time_of(v, &number) && (set_number(w, target, slot, number), true);
     case F_REAL:
         if (yyjson_is_num(v))
-            *(double *)at(j, slot) =
+            *(double *)image_at(j, slot) =
                 yyjson_get_num(v) +
-                (target->many && target->seen == w->turn ? *(double *)at(j, slot) : 0);
+                (target->many && target->seen == w->turn ? *(double *)image_at(j, slot) : 0);
         return yyjson_is_num(v);
     case F_BOOL:
-        return yyjson_is_bool(v) && (*(bool *)at(j, slot) = yyjson_get_bool(v), true);
+        return yyjson_is_bool(v) && (*(bool *)image_at(j, slot) = yyjson_get_bool(v), true);
     case F_HAS:
-        return *(bool *)at(j, slot) = true;
+        return *(bool *)image_at(j, slot) = true;
     case F_IS:
-        return *(bool *)at(j, slot) = str_eqc(text_of(v), target->field->text);
+        return *(bool *)image_at(j, slot) = str_eqc(text_of(v), target->field->text);
     case F_SUM:
-        return yyjson_is_str(v) && (*(uint64_t *)at(j, slot) = sum64(text_of(v), 0), true);
+        return yyjson_is_str(v) && (*(uint64_t *)image_at(j, slot) = sum64(text_of(v), 0), true);
     case F_RAW:
         return set_raw(j, slot, v), true;
     case F_LIST:
@@ -257,7 +301,7 @@ static bool set_value(struct walk *w, struct field_target *target, yyjson_val *v
     }
 }
 
-static bool matches(const struct field_step *step, yyjson_val *element)
+static bool step_matches(const struct field_step *step, yyjson_val *element)
 {
     if (step->kind == STEP_EACH)
         return true;
@@ -273,8 +317,8 @@ static void walk_array(struct walk *w, struct field_step *step, yyjson_val *v)
     yyjson_arr_foreach(v, i, n, element)
     {
         for (struct field_step *child = step->children; child; child = child->next)
-            if (child->kind != STEP_MEMBER && matches(child, element))
-                walk(w, child, element);
+            if (child->kind != STEP_MEMBER && step_matches(child, element))
+                walk_value(w, child, element);
     }
 }
 
@@ -287,19 +331,19 @@ static void walk_object(struct walk *w, struct field_step *step, yyjson_val *v)
         str name = text_of(key);
         for (struct field_step *child = step->children; child; child = child->next)
             if (child->kind == STEP_MEMBER && str_eq(child->key, name)) {
-                walk(w, child, value);
+                walk_value(w, child, value);
                 break;
             }
     }
 }
 
-/* Recursion is as deep as the deepest declared path, whatever the document. */
-static void walk(struct walk *w, struct field_step *step, yyjson_val *v)
+/* Fills the fields whose path ends here and continues with the longer ones. */
+static void walk_value(struct walk *w, struct field_step *step, yyjson_val *v)
 {
     if (yyjson_is_null(v))
         return;
     for (struct field_target *t = step->targets; t; t = t->next)
-        if (!is_taken(w, t) && set_value(w, t, v))
+        if (!is_filled(w, t) && set_value(w, t, v))
             t->seen = w->turn;
     if (!step->children)
         return;
@@ -320,13 +364,14 @@ static yyjson_doc *read_trimmed(struct projector *j)
     return yyjson_read_opts(j->trimmed.p, j->trimmed.n, YYJSON_READ_INSITU, j->pool, NULL);
 }
 
-/* A value costs the parser 16 bytes, and may be two bytes of text or, as a level, one. Nothing that a server stores
- * for real is like that, so what would be is refused before it is parsed. Short texts are not looked at. */
+/* A value costs the parser 16 bytes, and may be two bytes of text or, as a level of nesting, one.
+ * No server stores real objects like that, so such text is rejected before it is parsed. Short
+ * texts are not checked. */
 static int check_cost(str text, err_t *e)
 {
     size_t depth = 0, deepest = 0, values = 0;
     bool in_text = false;
-    for (size_t i = 0; text.n > COST_LOOK_BYTES && i < text.n; i++) {
+    for (size_t i = 0; text.n > COST_CHECK_BYTES && i < text.n; i++) {
         char c = text.p[i];
         if (in_text && c == '\\')
             i++;
@@ -335,26 +380,28 @@ static int check_cost(str text, err_t *e)
         else if (in_text)
             continue;
         else if (c == '[' || c == '{')
-            deepest = MAX(deepest, ++depth), values++;
+            depth++, values++, deepest = MAX(deepest, depth);
         else if (c == ',')
             values++;
         else if ((c == ']' || c == '}') && depth)
             depth--;
     }
     if (deepest > 2 * JSON_DEPTH_MAX)
-        return err_set(e, E2BIG, "an object in the answer is nested more than %d levels deep",
+        return err_set(e, E2BIG, "an object in the response is nested more than %d levels deep",
                        2 * JSON_DEPTH_MAX);
     if (values > VALUES_MAX)
-        return err_set(e, E2BIG, "an object in the answer has more than %d values", VALUES_MAX);
+        return err_set(e, E2BIG, "an object in the response has more than %d values", VALUES_MAX);
     return 0;
 }
 
+/* Parses the trimmed text in place. If trimming or parsing it fails, parses the original instead,
+ * whose error position means something to the user. */
 static int document_read(struct projection *p, str json, trim_fn *trim, yyjson_val **ret, err_t *e)
 {
     struct projector *j = p->j;
     document_drop(j);
     if (!j->pool && !(j->pool = yyjson_alc_dyn_new()))
-        return err_set(e, ENOMEM, "no memory to parse an object of %zu bytes", json.n);
+        return err_set(e, ENOMEM, "out of memory while parsing an object of %zu bytes", json.n);
     yyjson_read_err problem;
     bool trimmed = trim(&p->tree->root, json, &j->trimmed);
     j->document_bytes = json.n;
@@ -371,26 +418,27 @@ static int document_read(struct projection *p, str json, trim_fn *trim, yyjson_v
     if (!j->document) /* without the in-situ flag yyjson does not write to the text */
         j->document = yyjson_read_opts((char *)(uintptr_t)json.p, json.n, 0, j->pool, &problem);
     if (!j->document)
-        return err_set(e, EBADMSG, "an object in the answer is no valid JSON at byte %zu: %s",
+        return err_set(e, EBADMSG, "an object in the response is not valid JSON at byte %zu: %s",
                        problem.pos, problem.msg);
     *ret = yyjson_doc_get_root(j->document);
     return 0;
 }
 
+/* Builds the image of an object and turns it into a record. */
 static int record_make(struct projection *p, yyjson_val *object, struct record **ret, err_t *e)
 {
     struct projector *j = p->j;
     buf_clear(&j->image);
     vec_clear(&j->places);
-    append(j, p->fixed_bytes, sizeof(max_align_t));
+    image_append(j, p->fixed_bytes, sizeof(max_align_t));
     set_defaults(j, &record_own_fields, 0);
     set_defaults(j, &p->tree->fields, 0);
     struct walk w = { j, 0, ++j->turns };
-    walk(&w, &p->tree->root, object);
+    walk_value(&w, &p->tree->root, object);
 
     struct record *r = mem_alloc(j->image.n);
     memcpy(r, j->image.p, j->image.n);
-    relocate(j, (char *)r);
+    relocate_pointers(j, (char *)r);
     r->refs = 1;
     r->of = p;
     r->node.hash = record_hash(r->ns, r->name);
@@ -398,7 +446,7 @@ static int record_make(struct projection *p, yyjson_val *object, struct record *
     j->record_bytes += malloc_usable_size(r);
     if (!r->name.n) {
         record_unref(r);
-        return err_set(e, EBADMSG, "an object in the answer has no metadata.name");
+        return err_set(e, EBADMSG, "an object in the response has no metadata.name");
     }
     *ret = r;
     return 0;
@@ -416,7 +464,7 @@ static yyjson_val *member(yyjson_val *object, const char *name)
     return yyjson_obj_get(object, name);
 }
 
-static bool type_of(str name, enum watch_type *ret)
+static bool parse_watch_type(str name, enum watch_type *ret)
 {
     static const char *const names[] = { "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR" };
     for (size_t i = 0; i < countof(names); i++)
@@ -427,6 +475,7 @@ static bool type_of(str name, enum watch_type *ret)
     return false;
 }
 
+/* BOOKMARK and ERROR carry no object of the watched kind; their texts borrow from the document. */
 int project_watch_line(struct projection *p, str json, struct watch_line *ret, err_t *e)
 {
     yyjson_val *root;
@@ -435,7 +484,7 @@ int project_watch_line(struct projection *p, str json, struct watch_line *ret, e
         return r;
     struct watch_line line = { 0 };
     str type = text_of(member(root, "type"));
-    if (!type_of(type, &line.type))
+    if (!parse_watch_type(type, &line.type))
         return err_set(e, EBADMSG, "a watch event has the unknown type \"" STR_FMT "\"",
                        STR_ARG(str_upto(type, 40)));
     yyjson_val *object = member(root, "object"), *meta = member(object, "metadata");

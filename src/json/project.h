@@ -1,4 +1,4 @@
-/* Projection: the few fields of an object that a feature declared, packed into one small block.
+/* Projection: extracts the few fields of an object that a feature declared into one small record.
  *
  *     struct pod {
  *         struct record meta;               // always first: namespace, name, uid, resourceVersion
@@ -14,35 +14,35 @@
  *     struct projection *pods = NULL;
  *     projection_new(projector, FIELDS(struct pod, pod_fields), 0, &pods, e);
  *
- * A Pod is 9 to 24 KB of JSON, its record some 200 bytes. The JSON of one object at a time is parsed
- * into a pool that is used again for the next, walked once, and forgotten.
+ * A Pod is 9 to 24 KB of JSON, its record about 200 bytes. One object at a time is parsed into a
+ * pool that is reused for the next one, visited once, and discarded.
  *
- * Paths: names with dots; `["a.b/c"]` for a name that has dots itself; `[]` for every element of an
- * array (numbers are summed, of the rest the first counts); `[type=Ready]` for the elements that have
- * this member. A member that is absent, null or of another type leaves the field at `otherwise`:
- * objects come from strangers, and one odd field must not hide an object.
+ * Paths: names separated by dots; `["a.b/c"]` for a name that contains dots; `[]` for every element
+ * of an array (numbers are summed, otherwise the first one counts); `[type=Ready]` for the elements
+ * with this member. A member that is missing, null or of another type leaves the field at
+ * `otherwise`: objects are untrusted, and one odd field must not hide an object.
  *
- * A record is immutable, one block, counted by reference. Its texts live in the block and die with
- * it: take a reference to keep one past a callback. */
+ * A record is immutable, one allocation, reference-counted. Its texts are part of the allocation:
+ * take a reference to keep one after a callback. */
 #ifndef FLYBALL_PROJECT_H
 #define FLYBALL_PROJECT_H
 
 #include "intern.h"
 
 enum field_type {
-    F_STR,   /* str: text of its own (names, uids) */
-    F_WORD,  /* str: text that many objects share (nodes, images): kept once */
-    F_MAP,   /* const struct labels *: an object of texts */
+    F_STR,   /* str: text stored in the record (names, uids) */
+    F_WORD,  /* str: text that many objects share (nodes, images), interned */
+    F_MAP,   /* const struct labels *: an object of strings, interned */
     F_INT,   /* int64_t */
     F_REAL,  /* double */
     F_BOOL,  /* bool */
     F_MILLI, /* int64_t: a quantity in thousandths ("250m" is 250, "1Gi" is 1073741824000) */
     F_TIME,  /* int64_t: nanoseconds since 1970 */
-    F_HAS,   /* bool: the member is there and not null */
-    F_IS,    /* bool: the member is exactly `text` */
-    F_SUM,   /* uint64_t: sum64() of the text, of which only equality matters; 0: none */
-    F_RAW,   /* str: the member as compact JSON, for json_parse() when it is needed */
-    F_LIST,  /* LIST(type): an array of objects, each with fields of its own (`of`) */
+    F_HAS,   /* bool: the member exists and is not null */
+    F_IS,    /* bool: the member equals `text` */
+    F_SUM,   /* uint64_t: sum64() of the text, if only equality matters; 0: none */
+    F_RAW,   /* str: the member as compact JSON, for json_parse() on demand */
+    F_LIST,  /* LIST(type): an array of objects with fields of their own (`of`) */
     F_TYPE_N
 };
 
@@ -50,8 +50,8 @@ struct field {
     const char *path;
     enum field_type type;
     size_t offset;
-    int64_t otherwise;       /* of F_INT, F_REAL, F_BOOL, F_MILLI, F_TIME */
-    const struct fields *of; /* F_LIST: of one element; offsets count from the element */
+    int64_t otherwise;       /* default of F_INT, F_REAL, F_BOOL, F_MILLI, F_TIME */
+    const struct fields *of; /* F_LIST: the fields of an element; offsets are relative to it */
     const char *text;        /* F_IS */
 };
 
@@ -71,39 +71,40 @@ struct fields {
 
 struct projection;
 
-/* What every record begins with. */
+/* The start of every record. */
 struct record {
-    struct set_node node;        /* hash of namespace and name: the cache's */
+    struct set_node node;        /* hash of namespace and name, for the cache */
     uint32_t refs : 31;          /* record_ref() */
-    uint32_t mark : 1;           /* the cache's, during a list */
-    const struct projection *of; /* which declared it; outlives its records */
-    str ns, name, uid, rv;       /* ns is "" for what has no namespace; rv is opaque */
+    uint32_t mark : 1;           /* used by the cache during a list */
+    const struct projection *of; /* borrowed; outlives its records */
+    str ns, name, uid, rv;       /* ns is "" for cluster-scoped objects; rv is opaque */
 };
 
-/* What all projections of a process share: the parser's pool, the shared texts and maps. One thread. */
+/* Shared by all projections of a process: the parser's pool, interned texts and maps. Belongs to
+ * one thread. */
 struct projector;
 struct projector *projector_new(void);
-void projector_free(struct projector *j);          /* all its projections must be gone */
+void projector_free(struct projector *j);          /* all its projections must be freed before */
 size_t projector_bytes(const struct projector *j); /* of all records and what they share */
 
-/* Compiles a table of fields, which must stay. `links` places are left free in every record
- * for its indexes (see kube/cache.h). Fails on a path that cannot be read. */
+/* Compiles a table of fields, which is borrowed. Every record has room for `links` index links (see
+ * kube/cache.h). Fails if a path is invalid. */
 int projection_new(struct projector *j, const struct fields *fields, size_t links,
                    struct projection **ret, err_t *e);
-void projection_free(struct projection *p); /* all its records must be gone */
+void projection_free(struct projection *p); /* all its records must be released before */
 
-/* One object as JSON to a new record (one reference). */
+/* Makes a record, with one reference, of an object in JSON. */
 int project(struct projection *p, str json, struct record **ret, err_t *e);
 
 struct record *record_ref(const struct record *r);
 void record_unref(const struct record *r); /* accepts NULL */
-/* Are all declared fields the same? resourceVersion does not count. */
+/* Are all declared fields equal? Ignores resourceVersion. */
 bool record_same(const struct record *a, const struct record *b);
 uint32_t record_hash(str ns, str name); /* what node.hash holds */
 size_t record_bytes(const struct record *r);
 struct projector *projection_projector(const struct projection *p);
 
-/* Places for an index to chain records with: `links` of them. */
+/* Links for the indexes of the cache to chain records: `links` of them. */
 struct record_link {
     struct record *next, *previous;
 };
@@ -115,10 +116,10 @@ enum watch_type { WATCH_ADDED, WATCH_MODIFIED, WATCH_DELETED, WATCH_BOOKMARK, WA
 
 struct watch_line {
     enum watch_type type;
-    struct record *record; /* of ADDED, MODIFIED and DELETED: one reference, the caller's */
-    bool initial_end;      /* BOOKMARK that ends the initial events */
+    struct record *record; /* ADDED, MODIFIED and DELETED; the caller owns the reference */
+    bool initial_end;      /* BOOKMARK: it ends the initial events */
     int code;              /* ERROR: of the Status */
-    str rv;                /* BOOKMARK; lives until the projector's next call */
+    str rv;                /* BOOKMARK; valid until the next call of the projector */
     str reason, message;   /* ERROR; likewise */
 };
 

@@ -1,4 +1,13 @@
-/* What is done with a record once it is made: count, compare, free. See project.h. */
+/* Operations on finished records: reference counts, comparison, size. See project.h; project.c
+ * makes records.
+ *
+ *     struct record | fields of the feature | links of the indexes | texts and lists
+ *     <------------- fixed_bytes ---------------------------------->
+ *
+ * A record is one allocation, so releasing it is one free(), unless its table has interned fields
+ * (fieldtree.shares): then the words and maps it refers to are released first. Comparison goes
+ * through the table of fields instead of memcmp(), because texts are pointers and padding is
+ * undefined. */
 #include "projector.h"
 
 #include "../base/map.h"
@@ -49,7 +58,7 @@ struct record_link *record_links(const struct record *r)
 
 struct record *record_ref(const struct record *shared)
 {
-    struct record *r = (struct record *)(uintptr_t)shared; /* the count is not part of the value */
+    struct record *r = (struct record *)(uintptr_t)shared; /* immutable except for the count */
     r->refs++;
     return r;
 }
@@ -59,17 +68,17 @@ static const void *slot_of(const void *base, const struct field *f)
     return (const char *)base + f->offset;
 }
 
-static void unshare(struct intern *in, const struct fields *fields, const void *base);
+static void release_fields(struct intern *in, const struct fields *fields, const void *base);
 
-static void unshare_list(struct intern *in, const struct field *f, const void *slot)
+static void release_list(struct intern *in, const struct field *f, const void *slot)
 {
     const bytes_list *list = slot;
     for (size_t i = 0; i < list->n; i++)
-        unshare(in, f->of, list->at + i * f->of->bytes);
+        release_fields(in, f->of, list->at + i * f->of->bytes);
 }
 
-/* Gives back the words and maps that the struct at `base` refers to. */
-static void unshare(struct intern *in, const struct fields *fields, const void *base)
+/* Releases the words and maps that the struct at `base` refers to. */
+static void release_fields(struct intern *in, const struct fields *fields, const void *base)
 {
     for (size_t i = 0; i < fields->n; i++) {
         const struct field *f = &fields->at[i];
@@ -80,7 +89,7 @@ static void unshare(struct intern *in, const struct fields *fields, const void *
         else if (f->type == F_MAP)
             intern_labels_unref(in, *(const struct labels *const *)slot);
         else if (f->type == F_LIST)
-            unshare_list(in, f, slot);
+            release_list(in, f, slot);
     }
 }
 
@@ -90,9 +99,9 @@ void record_unref(const struct record *shared)
     if (!r || --r->refs)
         return;
     struct projection *p = (struct projection *)(uintptr_t)r->of;
-    unshare(&p->j->intern, &record_own_fields, r);
+    release_fields(&p->j->intern, &record_own_fields, r);
     if (p->tree->shares)
-        unshare(&p->j->intern, &p->tree->fields, r);
+        release_fields(&p->j->intern, &p->tree->fields, r);
     p->records--;
     p->j->record_bytes -= malloc_usable_size(r);
     free(r);
@@ -109,6 +118,7 @@ static bool list_same(const struct field *f, const void *a, const void *b)
     return left->n == right->n;
 }
 
+/* Interned maps are equal if their pointers are. */
 static bool field_same(const struct field *f, const void *a, const void *b)
 {
     switch (f->type) {

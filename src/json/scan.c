@@ -1,5 +1,9 @@
-/* One forward pass: strings are skipped by their quotes, containers by counting brackets outside of
- * strings. No recursion, so depth costs nothing. */
+/* Scanning JSON text: see scan.h.
+ *
+ * One forward pass: strings are skipped by their quotes, containers by counting brackets outside of
+ * strings. There is no recursion, so the depth of a document costs nothing. Every function takes an
+ * offset and returns the offset after what it skipped, at most the length of the text; damaged text
+ * can therefore only lead to a wrong value or none, never beyond the end. */
 #include "scan.h"
 
 static bool is_blank(char c)
@@ -14,7 +18,8 @@ static size_t skip_blanks(str s, size_t at)
     return at;
 }
 
-/* One past the closing quote of the string that opens at `at`; the text's length when it does not close. */
+/* The offset after the closing quote of the string at `at`; the length of the text if there is
+ * none. */
 static size_t skip_string(str s, size_t at)
 {
     for (at++; at < s.n; at++) {
@@ -26,6 +31,7 @@ static size_t skip_string(str s, size_t at)
     return s.n;
 }
 
+/* The offset after the bracket that closes the container at `at`. */
 static size_t skip_container(str s, size_t at)
 {
     size_t depth = 0;
@@ -133,8 +139,8 @@ static unsigned hex4(str s)
     return code;
 }
 
-/* Our writer escapes only control characters, quotes and backslashes, so pairs of surrogates do not
- * come up here. */
+/* Our writer escapes only control characters, quotes and backslashes, so there are no surrogate
+ * pairs. */
 static str unescape(struct arena *a, str raw)
 {
     char *out = arena_alloc(a, raw.n + 1);

@@ -1,7 +1,9 @@
-/* Sets of values: see seen.h. */
+/* Sets of values: see seen.h. Keys are stored in the order in which they came; the slots are an
+ * index (open addressing, linear probing) that is created when the 33rd key arrives. Most lists
+ * never need it. */
 #include "seen.h"
 
-enum { FEW = 32 }; /* up to here comparing beats hashing */
+enum { FEW = 32 }; /* up to this many keys, comparing is faster than hashing */
 
 struct seen seen_new(struct arena *a, uint32_t width)
 {
@@ -55,7 +57,7 @@ static void put_slot(struct seen *s, uint32_t key)
     s->slots[i] = key + 1;
 }
 
-/* Room for one more key; the slots are twice as many as the keys can be. */
+/* Makes room for one more key. There are twice as many slots as keys, so a probe ends soon. */
 static void grow(struct seen *s)
 {
     bool hashed = s->slots;

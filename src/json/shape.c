@@ -1,5 +1,6 @@
-/* Lookups in shapes. Few fields are searched linearly: the largest built-in type has some forty, and
- * lengths differ before bytes are compared. Custom types may have thousands, which are sorted. */
+/* Lookups in shapes: see shape.h. Few fields are searched linearly: the largest built-in type has
+ * about forty, and lengths differ before bytes are compared. Custom types may have thousands, which
+ * are sorted. */
 #include "shape.h"
 
 #include <stdlib.h>

@@ -1,7 +1,21 @@
 /* Strategic merge patch, maps and directives: see strategic.h. Lists are in strategic_list.c.
  *
- * The object is copied once and then changed in place; the patch is only read, so that what
- * Kubernetes does by deleting handled members from the patch is done here by skipping them. */
+ * A patch is an object with two kinds of members: values, which merge as the shape of the field
+ * defines, and directives (keys with $), which change how. For every map of the patch, in this
+ * order:
+ *
+ *     $patch                     replace or delete the whole map, and stop
+ *     $retainKeys                remove the members of the object that are not listed
+ *     $setElementOrder/x         merge list x with the x of the patch, then sort
+ *     $deleteFromPrimitiveList/x remove elements from list x
+ *     x                          merge, recursively for maps
+ *
+ * The object is copied once and then modified in place. The patch is only read: where Kubernetes
+ * deletes a member from the patch once it is handled, this code skips it (was_ordered). Deleted
+ * members of the object become NULL and are removed in one sweep at the end, so that deleting many
+ * takes linear time.
+ *
+ * The error texts are quoted: kube-apiserver; clients see them. */
 #include "strategic_list.h"
 
 #include "../base/map.h"
@@ -15,8 +29,8 @@ static bool is_directive(str key)
            str_eq(key, S("$retainKeys")) || str_eq(key, S("$patch"));
 }
 
-/* `strict`: what carries "$patch" is left out, else only the directive. */
-static struct json *stripped(struct arena *a, const struct json *v, bool strict)
+/* A copy without directives and null members. `strict`: also without values that carry "$patch". */
+static struct json *strip_directives(struct arena *a, const struct json *v, bool strict)
 {
     if (strict && json_get(v, "$patch"))
         return NULL;
@@ -24,27 +38,27 @@ static struct json *stripped(struct arena *a, const struct json *v, bool strict)
         return json_copy(a, v);
     struct json *copy = v->type == JSON_OBJ ? json_new_obj(a) : json_new_arr(a), *kept;
     for (uint32_t i = 0; v->type == JSON_ARR && i < v->n; i++)
-        if ((kept = stripped(a, v->items[i], strict)))
+        if ((kept = strip_directives(a, v->items[i], strict)))
             json_push(a, copy, kept);
     json_each(m, v)
         if (m->value->type != JSON_NULL && !is_directive(m->key) &&
-            (kept = stripped(a, m->value, strict)))
+            (kept = strip_directives(a, m->value, strict)))
             json_append(a, copy, m->key, kept);
     return copy;
 }
 
 struct json *strategic_clean(struct arena *a, const struct json *v)
 {
-    return stripped(a, v, true);
+    return strip_directives(a, v, true);
 }
 
 struct json *strategic_as_is(struct arena *a, const struct json *v)
 {
-    return stripped(a, v, false);
+    return strip_directives(a, v, false);
 }
 
-/* What follows "<directive>/"; false when there is nothing. */
-static bool field_of(str key, str directive, str *ret)
+/* The field name after "<directive>/"; false if there is none. */
+static bool parse_directive(str key, str directive, str *ret)
 {
     if (key.n <= directive.n + 1 || key.p[directive.n] != '/')
         return false;
@@ -66,7 +80,7 @@ static struct json *map_directive(struct strategic *w, const struct json *direct
     return strategic_as_is(w->arena, patch);
 }
 
-/* "$retainKeys": every member of the patch must be listed, and others leave the object. */
+/* "$retainKeys": every member of the patch must be listed; others are removed from the object. */
 static int retain_keys(struct strategic *w, struct json *object, const struct json *patch)
 {
     const struct json *keys = json_get(patch, "$retainKeys");
@@ -126,7 +140,7 @@ static int ordered_list(struct strategic *w, const struct shape *shape, struct j
                         const struct json *patch, const struct json_member *order)
 {
     str name;
-    if (!field_of(order->key, set_order, &name))
+    if (!parse_directive(order->key, set_order, &name))
         return err_set(w->e, EINVAL,
                        "invalid patch format of setElementOrder list: \"" STR_FMT
                        "\" names no field, expected $setElementOrder/<field>",
@@ -174,7 +188,7 @@ static bool same_class(const struct json *a, const struct json *b)
     return list == (b->type == JSON_ARR) && map == (b->type == JSON_OBJ);
 }
 
-/* Both have the member, and both a map, a list or a scalar there. NULL: an error. */
+/* Merges a member that both have, of the same class (map, list or scalar). NULL: an error. */
 static struct json *merge_value(struct strategic *w, const struct strategic_field *field,
                                 struct json *live, const struct json *change)
 {
@@ -185,12 +199,13 @@ static struct json *merge_value(struct strategic *w, const struct strategic_fiel
     return strategic_as_is(w->arena, change);
 }
 
+/* Applies one member of the patch that is not an ordering directive. */
 static int merge_member(struct strategic *w, const struct shape *shape, struct json *object,
                         const struct json_member *m)
 {
     str name = m->key;
     bool deleting = str_starts(m->key, delete_from);
-    if (deleting && !field_of(m->key, delete_from, &name))
+    if (deleting && !parse_directive(m->key, delete_from, &name))
         return err_set(w->e, EINVAL,
                        "invalid patch format of primitive list: \"" STR_FMT
                        "\" names no field, expected $deleteFromPrimitiveList/<field>",
@@ -217,6 +232,7 @@ static int merge_member(struct strategic *w, const struct shape *shape, struct j
     return 0;
 }
 
+/* Ordered lists first: their members in the patch are then skipped. */
 struct json *strategic_merge_map(struct strategic *w, const struct shape *shape,
                                  struct json *object, const struct json *patch)
 {

@@ -1,18 +1,18 @@
-/* Strategic merge patch: a merge patch that knows which lists merge by key (shape.h).
+/* Strategic merge patch: a merge patch that merges lists by key according to their shape (shape.h).
  *
  *   $patch: replace | delete                 in a map, or as an element of a merged list
- *   $deleteFromPrimitiveList/<field>: []     takes scalars out of a merged list
- *   $setElementOrder/<field>: []             the order the merged list is to have
- *   $retainKeys: []                          members of a map that may stay
+ *   $deleteFromPrimitiveList/<field>: []     removes scalars from a merged list
+ *   $setElementOrder/<field>: []             the desired order of the merged list
+ *   $retainKeys: []                          members of a map to keep; removes all others
  *
- * Elements a patch brings stand before those only the server has, unless the order of the live list
- * or of $setElementOrder says otherwise, as with Kubernetes. */
+ * As in Kubernetes, elements of the patch come before elements that only the server has, unless the
+ * live list or $setElementOrder defines another order. */
 #ifndef FLYBALL_STRATEGIC_H
 #define FLYBALL_STRATEGIC_H
 
 #include "shape.h"
 
-/* Puts a new tree in place of `*object`; neither the old one nor the patch is changed. 0, or
+/* Replaces `*object` with a new tree; neither the old one nor the patch is changed. 0, or
  *   -EINVAL   a directive is malformed (HTTP 400)
  *   -ENOTSUP  a list of lists cannot be merged (HTTP 422)
  *   -EBADMSG  the patch does not fit: no merge key in an element, unknown $patch (HTTP 500) */

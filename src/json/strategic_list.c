@@ -1,13 +1,24 @@
 /* Strategic merge patch, lists: see strategic_list.h.
  *
- * An element is known by a text: the value of its merge key, or itself where it is a scalar. Lists
- * come from strangers and are merged by hashed texts, so that a long one costs its length and not
- * its square. */
+ * An element is identified by a text: the value of its merge key, or the element itself if it is a
+ * scalar. Lists are untrusted and therefore merged by hashed texts, in linear instead of quadratic
+ * time.
+ *
+ *     live    [A, B, C]      patch   [C', D, {$patch: delete, B}]
+ *
+ *     split   plain [C', D], gone {B}
+ *     without [A, C]         the live list without deleted elements
+ *     merge   [A, C+C', D]   matching elements merge, new ones are appended
+ *     arrange [A, C+C', D]   the patch's elements in its order, the server's at their position
+ *
+ * Ordering is the subtle part. Both the patch and the server define a partial order, and Kubernetes
+ * resolves them with one interleaving pass, which this code reproduces exactly, because the order
+ * of containers or environment variables is visible to users. */
 #include "strategic_list.h"
 
 #include "../base/map.h"
 
-/* Anything but text is marked with a byte that no text holds: 1 is not "1". */
+/* Values other than text are marked with a byte that no text contains: 1 is not "1". */
 static str scalar_text(struct strategic *w, const struct json *v)
 {
     if (v->type == JSON_STR)
@@ -20,7 +31,7 @@ static bool is_scalar(const struct json *v)
     return v && v->type != JSON_ARR && v->type != JSON_OBJ;
 }
 
-/* False, with the error, when the element has no merge key. */
+/* False, with the error, if the element has no merge key. */
 static bool element_text(struct strategic *w, str key, const struct json *v, str *ret)
 {
     const struct json *value = key.n ? json_get_str(v, key) : v;
@@ -33,7 +44,7 @@ static bool element_text(struct strategic *w, str key, const struct json *v, str
     return false;
 }
 
-/* Where each text stands first, as 1 + index. */
+/* The first index of each text, as 1 + index. */
 struct places {
     struct map at;
     bool broken; /* an element has no merge key; the error is set */
@@ -66,11 +77,11 @@ static size_t place(const struct places *p, str text)
 
 struct ranked {
     size_t rank, was;
-    size_t server; /* 1 + place on the server; 0: not there */
+    size_t server; /* 1 + index in the live list; 0: not in it */
     struct json *item;
 };
 
-static int by_rank(const void *a, const void *b)
+static int compare_ranks(const void *a, const void *b)
 {
     const struct ranked *x = a, *y = b;
     if (x->rank != y->rank)
@@ -78,8 +89,8 @@ static int by_rank(const void *a, const void *b)
     return x->was < y->was ? -1 : x->was > y->was;
 }
 
-/* Both runs keep their order. One from the server goes before one of the patch only where both are
- * known to the server and stood like that. */
+/* Both runs keep their order. An element of the server precedes an element of the patch only if
+ * both are in the live list in that order. */
 static struct json *interleave(struct strategic *w, const struct ranked *server, size_t n_server,
                                const struct ranked *patch, size_t n_patch)
 {
@@ -92,6 +103,8 @@ static struct json *interleave(struct strategic *w, const struct ranked *server,
     return out;
 }
 
+/* Separates the list into the elements in `order` and the rest, sorts both, and interleaves
+ * them. */
 struct json *strategic_arrange(struct strategic *w, const struct strategic_field *field,
                                const struct json *list, const struct json *order,
                                const struct json *server)
@@ -114,8 +127,8 @@ struct json *strategic_arrange(struct strategic *w, const struct strategic_field
         else
             server_items[n_server++] = item;
     }
-    qsort(patch_items, n_patch, sizeof(*patch_items), by_rank);
-    qsort(server_items, n_server, sizeof(*server_items), by_rank);
+    qsort(patch_items, n_patch, sizeof(*patch_items), compare_ranks);
+    qsort(server_items, n_server, sizeof(*server_items), compare_ranks);
     return interleave(w, server_items, n_server, patch_items, n_patch);
 }
 
@@ -181,13 +194,14 @@ static struct json *merge_scalars(struct strategic *w, const struct strategic_fi
 
 /* ---- lists of maps */
 
-/* Splits the patch: plain elements, keys to delete, and whether the list is replaced. */
+/* A patch, split into plain elements, keys to delete, and whether the list is replaced. */
 struct split {
     struct json *plain;
     struct map gone; /* text to anything */
     bool replace;
 };
 
+/* Sorts one element of the patch into the split; false: an error. */
 static bool split_one(struct strategic *w, str key, struct json *item, struct split *s)
 {
     const char *directive = directive_of(item);
@@ -223,7 +237,7 @@ static struct json *without(struct strategic *w, str key, const struct json *lis
     return kept;
 }
 
-/* Merges the plain elements of the patch into the list, appending what is new. */
+/* Merges the plain elements of the patch into the list and appends new ones. */
 static struct json *merge_elements(struct strategic *w, const struct strategic_field *field,
                                    const struct json *live, const struct json *plain)
 {
@@ -259,6 +273,7 @@ static bool split_patch(struct strategic *w, str key, const struct json *patch, 
     return fine;
 }
 
+/* A list of maps: split, delete, merge, arrange. */
 static struct json *merge_maps(struct strategic *w, const struct strategic_field *field,
                                struct json *live, const struct json *patch)
 {

@@ -1,8 +1,19 @@
-/* See trim.h. Nested values are stepped over 64 bytes at a time: a bit for each quote, backslash and bracket,
- * the running parity of the quotes tells which bits lie inside of text, and the rest is counting. Text and
- * scalars are short and looked at directly.
+/* Trimming: see trim.h.
  *
- * The recursion is as deep as the deepest declared path, whatever the document. */
+ * Nested values that no field needs are skipped 64 bytes at a time, without a branch per byte:
+ *
+ *     text        { " a " : [ " } " , 1 ] }
+ *     quotes        1   1     1   1             minus those that are escaped
+ *     in_text       1 1 0     1 1 0             the running parity of the quotes
+ *     brackets    1         1   1       1 1     masked by in_text: the } in the string is ignored
+ *
+ * Counting the bits of what opens and what closes gives the depth. Brackets are visited one by one
+ * only in a block with enough closing ones to end the value. Strings and scalars are short and
+ * handled directly.
+ *
+ * The recursion is as deep as the deepest declared path, never as the document. Skipped text is not
+ * validated, so it may be invalid JSON that kube-apiserver would never send; what is kept is parsed
+ * and validated as usual. */
 #include "trim.h"
 
 #ifdef __SSE2__
@@ -40,7 +51,7 @@ static inline uint64_t bits_of(const char *block, char wanted, char fold)
            quarter_bits(block + 48, wanted, fold) << 48;
 }
 
-/* The builtin is a call without the processor's own instruction, which not every one has. */
+/* Without the POPCNT instruction, which not every processor has, the builtin is a function call. */
 static inline int count_bits(uint64_t x)
 {
     x -= x >> 1 & UINT64_C(0x5555555555555555);
@@ -49,7 +60,7 @@ static inline int count_bits(uint64_t x)
     return (int)(x * UINT64_C(0x0101010101010101) >> 56);
 }
 
-/* Every bit from an odd quote to the next: text. */
+/* Sets every bit from an odd quote to the next one: the inside of strings. */
 static inline uint64_t between(uint64_t quotes)
 {
     quotes ^= quotes << 1;
@@ -65,9 +76,10 @@ struct nesting {
     bool in_text, escaped; /* at the end of the last block */
 };
 
-/* Bits after an odd number of backslashes in a row. Added to a row's first bit, the carry runs through the row
- * and comes out behind it; where it began and where it came out tell the length's parity, all rows at
- * once and without a branch. `*escaped`: the last row goes to the end and escapes what follows. */
+/* The bits after an odd number of backslashes in a row, which are escaped. Adding a bit at the
+ * start of a row makes the carry run through the row and come out after it; the positions where it
+ * started and came out give the parity of the length, for all rows at once and without a branch.
+ * `*escaped`: the last row reaches the end of the block and escapes the next byte. */
 static inline uint64_t after_odd_rows(uint64_t backslashes, bool *escaped)
 {
     const uint64_t even = UINT64_C(0x5555555555555555);
@@ -84,7 +96,8 @@ static inline uint64_t real_quotes(struct nesting *n, const char *block)
     return quotes & ~begun & ~after_odd_rows(backslashes & ~begun, &n->escaped);
 }
 
-/* How many bytes of the block belong to the value: all, unless its last bracket closes here. */
+/* The number of bytes of the block that belong to the value: all, unless its last bracket is
+ * here. */
 static size_t nested_bytes(struct nesting *n, const char *block)
 {
     uint64_t text = between(real_quotes(n, block)) ^ (n->in_text ? UINT64_MAX : 0);
@@ -104,8 +117,9 @@ static size_t nested_bytes(struct nesting *n, const char *block)
     return BLOCK;
 }
 
-/* ---- stepping over */
+/* ---- skipping */
 
+/* Skips an object or array, in blocks of 64 bytes; the last block is padded with zeros. */
 static bool skip_nested(struct cut *c)
 {
     struct nesting n = { 0 };
@@ -146,7 +160,7 @@ static bool skip_scalar(struct cut *c)
     return c->p > start;
 }
 
-static bool skip(struct cut *c)
+static bool skip_value(struct cut *c)
 {
     char first = c->p < c->end ? *c->p : '\0';
     return first == '{' || first == '[' ? skip_nested(c)
@@ -160,8 +174,8 @@ static void skip_blank(struct cut *c)
         c->p++;
 }
 
-/* The byte and the blanks around it. */
-static bool took(struct cut *c, char wanted)
+/* Consumes a byte and the blanks around it; false if another byte is next. */
+static bool accept_byte(struct cut *c, char wanted)
 {
     skip_blank(c);
     if (c->p == c->end || *c->p != wanted)
@@ -176,12 +190,12 @@ static bool took(struct cut *c, char wanted)
 static bool keep_whole(struct cut *c)
 {
     const char *start = c->p;
-    bool whole = skip(c);
+    bool whole = skip_value(c);
     buf_put(c->out, (str){ start, (size_t)(c->p - start) });
     return whole;
 }
 
-static bool keep(struct cut *c, const struct field_step *step);
+static bool keep_value(struct cut *c, const struct field_step *step);
 
 static const struct field_step *member_of(const struct field_step *step, str name)
 {
@@ -191,22 +205,24 @@ static const struct field_step *member_of(const struct field_step *step, str nam
     return step;
 }
 
-/* `"name":`, with the quotes in `ret_quoted`; a name with escapes is left to the parser. */
+/* `"name":`, with the quotes in `ret_quoted`; false for a name with escapes, which the parser
+ * handles. */
 static bool take_name(struct cut *c, str *ret_quoted)
 {
     const char *start = c->p;
     if (c->p == c->end || *c->p != '"' || !skip_text(c))
         return false;
     *ret_quoted = (str){ start, (size_t)(c->p - start) };
-    return str_find_char(*ret_quoted, '\\') == SIZE_MAX && took(c, ':');
+    return str_find_char(*ret_quoted, '\\') == SIZE_MAX && accept_byte(c, ':');
 }
 
+/* Copies the members that a path needs; skips the others. */
 static bool keep_object(struct cut *c, const struct field_step *step)
 {
-    took(c, '{');
+    accept_byte(c, '{');
     buf_putc(c->out, '{');
     bool first = true;
-    if (took(c, '}')) {
+    if (accept_byte(c, '}')) {
         buf_putc(c->out, '}');
         return true;
     }
@@ -216,7 +232,7 @@ static bool keep_object(struct cut *c, const struct field_step *step)
             return false;
         const struct field_step *child = member_of(step, (str){ quoted.p + 1, quoted.n - 2 });
         if (!child) {
-            if (!skip(c))
+            if (!skip_value(c))
                 return false;
             continue;
         }
@@ -225,23 +241,24 @@ static bool keep_object(struct cut *c, const struct field_step *step)
         first = false;
         buf_put(c->out, quoted);
         buf_putc(c->out, ':');
-        if (!keep(c, child))
+        if (!keep_value(c, child))
             return false;
-    } while (took(c, ','));
+    } while (accept_byte(c, ','));
     buf_putc(c->out, '}');
-    return took(c, '}');
+    return accept_byte(c, '}');
 }
 
+/* Every element is copied, each trimmed by the same step. */
 static bool keep_array(struct cut *c, const struct field_step *each)
 {
-    took(c, '[');
+    accept_byte(c, '[');
     buf_putc(c->out, '[');
-    bool more = !took(c, ']');
+    bool more = !accept_byte(c, ']');
     while (more) {
-        if (!keep(c, each))
+        if (!keep_value(c, each))
             return false;
-        more = took(c, ',');
-        if (!more && !took(c, ']'))
+        more = accept_byte(c, ',');
+        if (!more && !accept_byte(c, ']'))
             return false;
         if (more)
             buf_putc(c->out, ',');
@@ -250,7 +267,9 @@ static bool keep_array(struct cut *c, const struct field_step *each)
     return true;
 }
 
-static bool keep(struct cut *c, const struct field_step *step)
+/* Copies a value as a whole if a field ends here or the step is not a plain one, otherwise only the
+ * members and elements that continue a path. */
+static bool keep_value(struct cut *c, const struct field_step *step)
 {
     const struct field_step *child = step->children;
     char first = c->p < c->end ? *c->p : '\0';
@@ -267,12 +286,13 @@ bool trim_value(const struct field_step *step, str text, struct buf *out)
 {
     struct cut c = { text.p, text.p + text.n, out };
     skip_blank(&c);
-    if (!keep(&c, step))
+    if (!keep_value(&c, step))
         return false;
     skip_blank(&c);
     return c.p == c.end;
 }
 
+/* Recognizes the exact start that API servers send; any other form is parsed untrimmed. */
 bool trim_watch_line(const struct field_step *step, str line, struct buf *out)
 {
     static const str news[] = { STR_INIT("{\"type\":\"ADDED\",\"object\":"),
@@ -284,7 +304,7 @@ bool trim_watch_line(const struct field_step *step, str line, struct buf *out)
             continue;
         c.p += news[i].n;
         buf_put(out, news[i]);
-        if (!keep(&c, step) || !took(&c, '}'))
+        if (!keep_value(&c, step) || !accept_byte(&c, '}'))
             return false;
         buf_putc(out, '}');
         return c.p == c.end;

@@ -1,14 +1,28 @@
-/* Elements of lists, the fields of an object, its check, and removing fields: see typed.h.
- * Comparing and merging two objects is in typed_pair.c. */
+/* Objects with a shape, one at a time: the identity of list elements, the fields of an object,
+ * removing fields. See typed.h. Comparing and merging two objects is in typed_pair.c, checking in
+ * typed_check.c.
+ *
+ * Every function is a recursion over a value and its shape side by side. What counts as a field:
+ *
+ *     scalar, atomic list or object       the value as a whole
+ *     object                              its members; the object itself only if it is empty
+ *     map list                            every element by its keys, and the fields inside
+ *     set                                 every element by its value
+ *
+ * The identity of an element includes the defaults of its keys: a port without a protocol is the
+ * same element as one with TCP. Duplicate elements are tolerated in stored objects, because old
+ * versions of Kubernetes accepted them; they are owned as a whole. The error texts are quoted:
+ * kube-apiserver. */
 #include "typed.h"
 
 /* ---- elements */
 
-static int by_key_name(const void *a, const void *b)
+static int compare_key_names(const void *a, const void *b)
 {
     return str_cmp(((const struct fieldset_key *)a)->name, ((const struct fieldset_key *)b)->name);
 }
 
+/* The identity of an element of a map list; false, with the reason, if it has no key at all. */
 static bool keyed_element(struct arena *a, const struct shape *list, const struct json *item,
                           struct fieldset_element *ret, const char **ret_why)
 {
@@ -25,7 +39,7 @@ static bool keyed_element(struct arena *a, const struct shape *list, const struc
         const struct shape_field *field = shape_field(list->element, list->keys[i]);
         if (!value && field)
             value = field->value_if_absent;
-        if (value) /* an absent key is a key of its own */
+        if (value) /* a missing key without a default is not part of the identity */
             keys[n++] = (struct fieldset_key){ list->keys[i], value };
     }
     if (!n) {
@@ -33,7 +47,7 @@ static bool keyed_element(struct arena *a, const struct shape *list, const struc
                    "doesn't have default values for any key fields)";
         return false;
     }
-    qsort(keys, n, sizeof(*keys), by_key_name);
+    qsort(keys, n, sizeof(*keys), compare_key_names);
     *ret = (struct fieldset_element){ .kind = FIELD_KEY, .n_keys = n, .keys = keys };
     return true;
 }
@@ -51,7 +65,7 @@ bool typed_element(struct arena *a, const struct shape *list, const struct json 
     return true;
 }
 
-static int by_entry(const void *a, const void *b)
+static int compare_entries(const void *a, const void *b)
 {
     const struct typed_entry *x = a, *y = b;
     int order = fieldset_element_cmp(&x->element, &y->element);
@@ -60,7 +74,7 @@ static int by_entry(const void *a, const void *b)
 
 struct typed_index typed_index(struct arena *a, const struct shape *list, const struct json *v)
 {
-    static struct typed_entry none; /* so that the array of an empty index is one, too */
+    static struct typed_entry none; /* an empty index must have a valid array, too */
     struct typed_index index = { .entries = &none };
     if (!typed_is_list(v))
         return index;
@@ -71,7 +85,7 @@ struct typed_index typed_index(struct arena *a, const struct shape *list, const 
             index.entries[index.n++].at = i;
     }
     if (index.n)
-        qsort(index.entries, index.n, sizeof(*index.entries), by_entry);
+        qsort(index.entries, index.n, sizeof(*index.entries), compare_entries);
     return index;
 }
 
@@ -93,13 +107,13 @@ uint32_t typed_lookup(const struct typed_index *index, const struct fieldset_ele
     return count;
 }
 
-/* ---- the fields of an object: each returns whether the value itself is one */
+/* ---- the fields of an object: each function returns whether the value itself is a field */
 
-static bool fields_of(struct arena *a, const struct shape *shape, const struct json *v,
-                      struct fieldset *below);
+static bool collect_fields(struct arena *a, const struct shape *shape, const struct json *v,
+                           struct fieldset *below);
 
-static void fields_of_list(struct arena *a, const struct shape *s, const struct json *v,
-                           struct fieldset *below)
+static void collect_list_fields(struct arena *a, const struct shape *s, const struct json *v,
+                                struct fieldset *below)
 {
     struct typed_index index = typed_index(a, s, v);
     for (uint32_t i = 0, next; i < index.n; i = next) {
@@ -107,21 +121,22 @@ static void fields_of_list(struct arena *a, const struct shape *s, const struct 
         for (next = i + 1; next < index.n &&
                            fieldset_element_cmp(&index.entries[next].element, &node.element) == 0;)
             next++;
-        if (next == i + 1) /* elements that are there twice are owned as a whole */
-            fields_of(a, s->element, v->items[index.entries[i].at], &node.below);
+        if (next == i + 1) /* duplicate elements are owned as a whole */
+            collect_fields(a, s->element, v->items[index.entries[i].at], &node.below);
         fieldset_append(a, below, node);
     }
 }
 
-static bool fields_of(struct arena *a, const struct shape *shape, const struct json *v,
-                      struct fieldset *below)
+/* Adds the fields inside a value to `below`. */
+static bool collect_fields(struct arena *a, const struct shape *shape, const struct json *v,
+                           struct fieldset *below)
 {
     const struct shape *s = shape_for(shape, v);
     if (s->kind == SHAPE_SCALAR)
         return true;
     if (s->kind == SHAPE_LIST) {
         if (s->list != SHAPE_ATOMIC_LIST)
-            fields_of_list(a, s, v, below);
+            collect_list_fields(a, s, v, below);
         return s->list == SHAPE_ATOMIC_LIST;
     }
     if (s->atomic)
@@ -129,7 +144,7 @@ static bool fields_of(struct arena *a, const struct shape *shape, const struct j
     json_each(m, v) {
         const struct shape *member = shape_member(s, m->key);
         struct fieldset_node node = { .element = fieldset_name(m->key) };
-        node.member = fields_of(a, member ? member : &shape_any, m->value, &node.below) ||
+        node.member = collect_fields(a, member ? member : &shape_any, m->value, &node.below) ||
                       m->value->type == JSON_NULL || (m->value->type == JSON_OBJ && !m->value->n) ||
                       !shape_field(s, m->key);
         fieldset_append(a, below, node);
@@ -141,31 +156,34 @@ static bool fields_of(struct arena *a, const struct shape *shape, const struct j
 struct fieldset typed_fields(struct arena *a, const struct shape *shape, const struct json *v)
 {
     struct fieldset set = { 0 };
-    fields_of(a, shape, v, &set);
+    collect_fields(a, shape, v, &set);
     return set;
 }
 
 /* ---- removing */
 
-static struct json *removed(struct arena *a, const struct shape *shape, const struct json *v,
-                            const struct fieldset *set); /* NULL: nothing is left */
+static struct json *remove_fields(struct arena *a, const struct shape *shape, const struct json *v,
+                                  const struct fieldset *set); /* NULL: nothing is left */
 
 static struct json *or_null(struct arena *a, struct json *v)
 {
     return v ? v : json_new_null(a);
 }
 
-/* What stays of a value, or NULL when it goes. */
-static struct json *remaining(struct arena *a, const struct shape *shape, const struct json *v,
-                              const struct fieldset_node *node)
+/* What is left of a member or element; NULL: it is removed. */
+static struct json *remove_from(struct arena *a, const struct shape *shape, const struct json *v,
+                                const struct fieldset_node *node)
 {
     if (node && node->member)
         return NULL;
-    return node && node->below.n ? or_null(a, removed(a, shape, v, &node->below)) : json_copy(a, v);
+    return node && node->below.n ? or_null(a, remove_fields(a, shape, v, &node->below))
+                                 : json_copy(a, v);
 }
 
-static struct json *removed(struct arena *a, const struct shape *shape, const struct json *v,
-                            const struct fieldset *set)
+/* A copy without the fields of the set. A container that becomes empty is removed too, unless it
+ * was empty before: Kubernetes does the same. */
+static struct json *remove_fields(struct arena *a, const struct shape *shape, const struct json *v,
+                                  const struct fieldset *set)
 {
     const struct shape *s = shape_for(shape, v);
     if (s->kind == SHAPE_SCALAR)
@@ -177,16 +195,16 @@ static struct json *removed(struct arena *a, const struct shape *shape, const st
         struct fieldset_element element;
         const char *why;
         bool known = typed_element(a, s, v->items[i], &element, &why);
-        if ((kept = remaining(a, s->element, v->items[i],
-                              known ? fieldset_find(set, &element) : NULL)))
+        if ((kept = remove_from(a, s->element, v->items[i],
+                                known ? fieldset_find(set, &element) : NULL)))
             json_push(a, out, kept);
     }
     if (s->kind == SHAPE_OBJ)
         json_each(m, v) {
             const struct shape *member = shape_member(s, m->key);
             struct fieldset_element element = fieldset_name(m->key);
-            if ((kept = remaining(a, member ? member : &shape_any, m->value,
-                                  fieldset_find(set, &element))))
+            if ((kept = remove_from(a, member ? member : &shape_any, m->value,
+                                    fieldset_find(set, &element))))
                 json_append(a, out, m->key, kept);
         }
     return out->n ? out : NULL;
@@ -195,6 +213,6 @@ static struct json *removed(struct arena *a, const struct shape *shape, const st
 struct json *typed_remove(struct arena *a, const struct shape *shape, const struct json *v,
                           const struct fieldset *set)
 {
-    struct json *left = removed(a, shape, v, set);
+    struct json *left = remove_fields(a, shape, v, set);
     return left ? left : json_new_obj(a);
 }

@@ -1,7 +1,8 @@
-/* Objects seen through their shapes: what server-side apply is made of. Used by apply.c only.
+/* Operations on objects with a known shape: the building blocks of server-side apply. Used by
+ * apply.c only.
  *
- * A value is what the shape says, or null; typed_check() makes sure of that, the others take it for
- * granted and treat anything else as null. NULL is "absent", which is not the same as null. */
+ * A value has the type of its shape or is null; typed_check() verifies that, the others rely on it
+ * and treat anything else as null. NULL means "absent", which differs from null. */
 #ifndef FLYBALL_TYPED_H
 #define FLYBALL_TYPED_H
 
@@ -11,19 +12,19 @@ struct typed_changes {
     struct fieldset added, modified, removed;
 };
 
-/* -EBADMSG with the path and what is wrong there: unknown field, wrong type, an element of a map
- * list without keys, and, unless they are allowed, elements that are there twice. */
+/* -EBADMSG with the path and the problem: an unknown field, a wrong type, an element of a map list
+ * without keys, or a duplicate element unless `duplicates` are allowed. */
 int typed_check(const struct shape *shape, const struct json *v, bool duplicates, err_t *e);
 
-/* Every field an object names: leaves, elements of lists, members of maps. */
+/* All fields of an object: leaves, list elements, map members. */
 struct fieldset typed_fields(struct arena *a, const struct shape *shape, const struct json *v);
 
-/* What differs from `old` to `new`. Both are objects. */
+/* The differences from `old` to `new`. Both are objects. */
 struct typed_changes typed_compare(struct arena *a, const struct shape *shape,
                                    const struct json *old, const struct json *new);
 
-/* A new tree: `base` with the fields of `over` put over it. Elements of merged lists keep their
- * order, of `over` where the two disagree. */
+/* A new tree: `base`, overridden by the fields of `over`. Elements of merged lists keep their
+ * order; if the two lists disagree, that of `over`. */
 struct json *typed_merge(struct arena *a, const struct shape *shape, const struct json *base,
                          const struct json *over);
 
@@ -33,11 +34,11 @@ struct json *typed_remove(struct arena *a, const struct shape *shape, const stru
 
 /* ---- elements of lists, for typed_*.c */
 
-/* The path element of a list's element; false when it has none, with the reason. */
+/* The path element of a list element; false if it has none, with the reason. */
 bool typed_element(struct arena *a, const struct shape *list, const struct json *item,
                    struct fieldset_element *ret, const char **ret_why);
 
-/* Elements of a list with their places, sorted by element and then place. */
+/* The elements of a list with their indexes, sorted by element and then index. */
 struct typed_entry {
     struct fieldset_element element;
     uint32_t at;
@@ -49,7 +50,7 @@ struct typed_index {
 };
 
 struct typed_index typed_index(struct arena *a, const struct shape *list, const struct json *v);
-/* How many entries have the element; the first of them in `*ret`. */
+/* The number of entries with this element; the first one in `*ret`. */
 uint32_t typed_lookup(const struct typed_index *index, const struct fieldset_element *element,
                       const struct typed_entry **ret);
 
@@ -62,7 +63,7 @@ static inline bool typed_is_leaf(const struct shape *s, const struct json *x, co
 {
     if (s->kind == SHAPE_SCALAR)
         return true;
-    if (s->kind == SHAPE_LIST) /* two empty ones are compared as values: [] is not null */
+    if (s->kind == SHAPE_LIST) /* empty lists are compared as values: [] is not null */
         return s->list == SHAPE_ATOMIC_LIST ||
                (!(typed_is_list(x) && x->n) && !(typed_is_list(y) && y->n));
     return s->atomic || (!(json_is(x, JSON_OBJ) && x->n) && !(json_is(y, JSON_OBJ) && y->n));

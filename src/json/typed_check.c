@@ -1,8 +1,8 @@
-/* Does a value have the shape it should? See typed.h. The first thing that is wrong is told, with
- * its path, in the words that Kubernetes uses where people look for them. */
+/* Checks whether a value has the right shape: see typed.h. Reports the first problem with its path,
+ * in the words of Kubernetes (quoted: structured-merge-diff), because people search for them. */
 #include "typed.h"
 
-/* Where we are: a chain, written out only when something is wrong. */
+/* The path of the current value as a chain on the stack, written out only for an error. */
 struct place {
     const struct place *up;
     struct fieldset_element element;
@@ -59,7 +59,8 @@ static int check_scalar(struct check *c, const struct shape *s, const struct jso
     }
 }
 
-/* Elements of sets and map lists must be tellable apart. */
+/* Elements of sets and map lists must have an identity, and a unique one unless duplicates are
+ * allowed. */
 static int check_elements(struct check *c, const struct shape *s, const struct json *v,
                           const struct place *at)
 {

@@ -1,41 +1,60 @@
-/* Two objects of a shape: what differs, and one put over the other. See typed.h. */
+/* Two objects of the same shape: their differences, and one merged over the other. See typed.h.
+ *
+ * Both operations are recursions over the shape and the two values side by side; one of them may be
+ * NULL (absent). They end at leaves: scalars, atomic lists and objects, and empty containers, which
+ * are compared and replaced as a whole.
+ *
+ * Comparing sorts fields into added, modified and removed. Equal subtrees are recognized first,
+ * because most of an object does not change. Lists with keys are compared by element, not by
+ * position, so that inserting an element does not modify all elements after it.
+ *
+ * Merging keeps the order of both lists as far as possible:
+ *
+ *     base  [a, b, c, d]     over  [d, x, b]     result  [a, c, d, x, b]
+ *
+ * Elements that only `base` has stay before the shared element they preceded; for shared elements
+ * the order of `over` wins. The exact interleaving (weave_lists) is that of structured-merge-diff,
+ * because the order of containers and ports is visible to users.
+ *
+ * Large objects and lists are indexed first: they are untrusted, and quadratic time would be an
+ * attack. */
 #include "typed.h"
 
 /* ---- members of two objects, side by side */
 
 enum { FEW_MEMBERS = 24 };
 
-static int by_member_key(const void *a, const void *b)
+static int compare_member_keys(const void *a, const void *b)
 {
     return str_cmp((*(const struct json_member *const *)a)->key,
                    (*(const struct json_member *const *)b)->key);
 }
 
-/* Finds members of one object; large ones are sorted, as strangers make them. */
+/* Finds members of one object; large objects are sorted first. */
 struct finder {
     const struct json *obj;
-    const struct json_member **sorted; /* NULL: few */
+    const struct json_member **sorted; /* NULL: few members, searched linearly */
 };
 
-static struct finder finder(struct arena *a, const struct json *obj)
+static struct finder finder_init(struct arena *a, const struct json *obj)
 {
     struct finder f = { .obj = obj };
     if (json_len(obj) > FEW_MEMBERS) {
         f.sorted = arena_array(a, obj->n, sizeof(*f.sorted));
         for (uint32_t i = 0; i < obj->n; i++)
             f.sorted[i] = &obj->members[i];
-        qsort(f.sorted, obj->n, sizeof(*f.sorted), by_member_key);
+        qsort(f.sorted, obj->n, sizeof(*f.sorted), compare_member_keys);
     }
     return f;
 }
 
-static const struct json *find(const struct finder *f, str key)
+static const struct json *find_member(const struct finder *f, str key)
 {
     if (!f->sorted)
         return json_get_str(f->obj, key);
     struct json_member wanted = { .key = key };
     const struct json_member *at = &wanted, **found;
-    found = bsearch(&at, f->sorted, f->obj->n, sizeof(*f->sorted), by_member_key);
+    found = bsearch(&at, f->sorted, f->obj->n, sizeof(*f->sorted), compare_member_keys);
     return found ? (*found)->value : NULL;
 }
 
@@ -44,15 +63,16 @@ static const struct json *as(const struct json *v, enum json_type type)
     return json_is(v, type) ? v : NULL;
 }
 
-/* ---- compare: each returns flags of the value itself, and fills in what is below it */
+/* ---- compare: each function returns flags for the value itself and adds what is below it */
 
 enum { ADDED = 1, MODIFIED = 2, REMOVED = 4 };
 
 static unsigned compare(struct arena *a, const struct shape *shape, const struct json *old,
                         const struct json *new, struct typed_changes *below);
 
-static void record(struct arena *a, struct typed_changes *to, const struct fieldset_element *at,
-                   unsigned flags, const struct typed_changes *below)
+static void record_change(struct arena *a, struct typed_changes *to,
+                          const struct fieldset_element *at, unsigned flags,
+                          const struct typed_changes *below)
 {
     if ((flags & ADDED) || below->added.n)
         fieldset_append(a, &to->added,
@@ -72,7 +92,7 @@ static void sort_changes(struct arena *a, struct typed_changes *c)
     fieldset_sort(a, &c->removed);
 }
 
-/* What a Go type has in a field nobody set, where it always has something. */
+/* The value of an unset field that is always present in the Go type: {} or null. */
 static const struct json *or_always(const struct shape_field *f, const struct json *v,
                                     const struct json *holder)
 {
@@ -86,24 +106,25 @@ static void compare_member(struct arena *a, const struct shape *s, str key,
                            const struct json *pair[2], struct typed_changes *to)
 {
     if (pair[0] && pair[1] && json_eq(pair[0], pair[1]))
-        return; /* most of an object stays as it is */
+        return; /* the common case: most of an object does not change */
     const struct shape *member = shape_member(s, key);
     struct typed_changes below = { 0 };
     struct fieldset_element element = fieldset_name(key);
     unsigned flags = compare(a, member ? member : &shape_any, pair[0], pair[1], &below);
-    record(a, to, &element, flags, &below);
+    record_change(a, to, &element, flags, &below);
 }
 
 static void compare_maps(struct arena *a, const struct shape *s, const struct json *old,
                          const struct json *new, struct typed_changes *to)
 {
-    struct finder in_old = finder(a, old), in_new = finder(a, new);
+    struct finder in_old = finder_init(a, old), in_new = finder_init(a, new);
     json_each(m, old) {
-        const struct json *other = or_always(shape_field(s, m->key), find(&in_new, m->key), new);
+        const struct json *other =
+            or_always(shape_field(s, m->key), find_member(&in_new, m->key), new);
         compare_member(a, s, m->key, (const struct json *[]){ m->value, other }, to);
     }
     json_each(m, new) {
-        if (find(&in_old, m->key))
+        if (find_member(&in_old, m->key))
             continue;
         const struct json *other = or_always(shape_field(s, m->key), NULL, old);
         compare_member(a, s, m->key, (const struct json *[]){ other, m->value }, to);
@@ -120,7 +141,7 @@ static bool same_run(const struct json *x, const struct typed_entry *from, const
     return true;
 }
 
-/* Elements with the same keys: one on each side is compared, several are one thing. */
+/* Elements with the same keys: one on each side is compared; duplicates are compared as a whole. */
 static unsigned compare_runs(struct arena *a, const struct shape *s, const struct json *lists[2],
                              const struct typed_entry *runs[2], const uint32_t n[2],
                              struct typed_changes *below)
@@ -145,6 +166,7 @@ static uint32_t run_length(const struct typed_index *index, uint32_t at)
     return end - at;
 }
 
+/* Visits both indexes in order, one run of equal keys at a time. */
 static void compare_lists(struct arena *a, const struct shape *s, const struct json *old,
                           const struct json *new, struct typed_changes *to)
 {
@@ -158,7 +180,7 @@ static void compare_lists(struct arena *a, const struct shape *s, const struct j
         uint32_t n[2] = { order <= 0 ? run_length(&x, i) : 0, order >= 0 ? run_length(&y, j) : 0 };
         struct typed_changes below = { 0 };
         unsigned flags = compare_runs(a, s, (const struct json *[]){ old, new }, runs, n, &below);
-        record(a, to, order <= 0 ? &runs[0]->element : &runs[1]->element, flags, &below);
+        record_change(a, to, order <= 0 ? &runs[0]->element : &runs[1]->element, flags, &below);
         i += n[0];
         j += n[1];
     }
@@ -184,7 +206,7 @@ static unsigned compare(struct arena *a, const struct shape *shape, const struct
     unsigned flags = compare_as(a, s, old, new, below);
     if (was == s)
         return flags;
-    /* a value of unknown type turned into another: what it held is gone as well */
+    /* a value of unknown type changed its type: everything in it was removed */
     struct typed_changes before = { 0 };
     flags |= compare_as(a, was, old, new, &before);
     below->added = fieldset_union(a, &below->added, &before.added);
@@ -209,30 +231,33 @@ static struct json *merge(struct arena *a, const struct shape *shape, const stru
 static void merge_maps(struct arena *a, const struct shape *s, const struct json *base,
                        const struct json *over, struct json *out)
 {
-    struct finder in_base = finder(a, base), in_over = finder(a, over);
+    struct finder in_base = finder_init(a, base), in_over = finder_init(a, over);
     json_each(m, base) {
         const struct shape *member = shape_member(s, m->key);
         json_append(a, out, m->key,
-                    merge(a, member ? member : &shape_any, m->value, find(&in_over, m->key)));
+                    merge(a, member ? member : &shape_any, m->value,
+                          find_member(&in_over, m->key)));
     }
     json_each(m, over) {
         const struct shape *member = shape_member(s, m->key);
-        if (!find(&in_base, m->key))
+        if (!find_member(&in_base, m->key))
             json_append(a, out, m->key, merge(a, member ? member : &shape_any, NULL, m->value));
     }
 }
 
-/* Two lists of elements with keys. `pair` of an element is its place in the other list, or NONE. */
+/* Two lists of elements with keys. The pair of an element is its index in the other list, or
+ * NONE. */
 #define NONE UINT32_MAX
 
 struct weave {
     const struct json *base, *over;
     uint32_t *base_pair, *over_pair;
-    bool *twice;          /* of base: the element is there more than once and is not merged */
-    bool *merged;         /* of over: it is in the result */
-    uint32_t next_shared; /* of over: the next that base has too; over->n: none */
+    bool *twice;          /* base: the element is a duplicate and is not merged */
+    bool *merged;         /* over: the element is in the result */
+    uint32_t next_shared; /* over: the next element that base has too; over->n: none */
 };
 
+/* Finds the pairs of both lists with one index each. */
 static void pair_up(struct arena *a, const struct shape *s, struct weave *w)
 {
     struct typed_index base = typed_index(a, s, w->base), over = typed_index(a, s, w->over);
@@ -277,8 +302,8 @@ static void put_over(struct arena *a, const struct shape *s, struct weave *w, ui
         seek_shared(w, at + 1);
 }
 
-/* Both lists keep their order. Elements only in the base stay before the shared one they preceded;
- * a shared one out of turn waits for its place in `over`. */
+/* Advances in both lists: a shared element that is out of order is skipped in `base` and waits for
+ * its turn in `over`. */
 static void weave_lists(struct arena *a, const struct shape *s, struct weave *w, struct json *out)
 {
     uint32_t n_base = (uint32_t)json_len(w->base), n_over = (uint32_t)json_len(w->over);

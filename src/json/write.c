@@ -1,4 +1,11 @@
-/* Tree to JSON text: compact, pretty or canonical. Escapes what RFC 8259 demands, and no more. */
+/* Writes a tree as JSON text: compact, indented or canonical. Escapes only what RFC 8259 requires.
+ *
+ * The output must be equal to that of Go's encoder wherever clients compare it: the same digits for
+ * numbers, the same choice between decimal and exponent (json_write_real). Text is written in runs
+ * of bytes that need no escape, found eight at a time, because nearly all text is such a run.
+ * Invalid UTF-8 becomes U+FFFD, so that everything written can be parsed again.
+ *
+ * The canonical form sorts keys by bytes; it is the input of hash.h, so it must never change. */
 #include "json.h"
 
 #include "../base/utf8.h"
@@ -23,8 +30,8 @@ static bool is_plain(unsigned char c)
     return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
-/* Eight bytes at once: none is a control, a quote, a backslash or beyond ASCII. What is taken from a byte
- * spills into the next only where that byte is not plain itself. */
+/* True if none of eight bytes is a control character, quote, backslash or non-ASCII. What is
+ * subtracted from a byte spills into the next only where that byte is not plain itself. */
 static bool are_plain(const char *p)
 {
     const uint64_t each = UINT64_MAX / 255;
@@ -41,7 +48,7 @@ static size_t plain_length(str text)
     while (text.n - n >= 8 && are_plain(text.p + n))
         n += 8;
     if (n && text.n - n < 8 && are_plain(text.p + text.n - 8))
-        return text.n; /* the last bytes, with some that were looked at */
+        return text.n; /* the last eight bytes, some of which were checked before */
     while (n < text.n && is_plain((unsigned char)text.p[n]))
         n++;
     return n;
@@ -58,8 +65,8 @@ static void put_plain(struct buf *out, str text)
     out->n += text.n + 2;
 }
 
-/* Bytes that are no UTF-8 (a stranger's path in an error message) become U+FFFD: what is written can
- * always be read again. */
+/* Bytes that are not UTF-8 (for example of a path in an error message) become U+FFFD, so that what
+ * is written can always be parsed again. */
 void json_write_text(struct buf *out, str text)
 {
     static const str replacement = STR_INIT("\xef\xbf\xbd");
@@ -88,8 +95,8 @@ void json_write_text(struct buf *out, str text)
     buf_putc(out, '"');
 }
 
-/* Go prints reals without an exponent between 1e-6 and 1e21; documents that pass through both
- * programs must not differ, so we do too. */
+/* Without an exponent between 1e-6 and 1e21, like Go: documents that pass through both programs
+ * must not differ. */
 void json_write_real(struct buf *out, double value)
 {
     if (!isfinite(value)) {
@@ -103,7 +110,7 @@ void json_write_real(struct buf *out, double value)
             break;
     }
     char *e = strchr(digits, 'e');
-    assert(e); /* %e of a finite number always has one */
+    assert(e); /* %e always prints an exponent for a finite number */
     int exponent = (int)strtol(e + 1, NULL, 10);
     int shown = (int)(e - digits) - (digits[0] == '-') - (strchr(digits, '.') != NULL);
     *e = '\0';
@@ -111,7 +118,7 @@ void json_write_real(struct buf *out, double value)
         buf_printf(out, "%se%c%02d", digits, exponent < 0 ? '-' : '+', abs(exponent));
     } else if (exponent < shown) {
         buf_printf(out, "%.*f", shown - 1 - exponent, value);
-    } else { /* the shortest digits, then zeros: printf would make up the rest */
+    } else { /* the shortest digits, then zeros: printf would print more digits */
         for (const char *c = digits; *c; c++)
             if (*c != '.')
                 buf_putc(out, *c);
@@ -220,7 +227,7 @@ void json_write(struct buf *out, const struct json *v)
     write_value(out, v, COMPACT, 0);
 }
 
-/* Writes no more than needed: a large value is shown in many errors. */
+/* Stops once there are enough bytes: errors quote only the start of a value, which may be large. */
 static void write_start(struct buf *out, const struct json *v, size_t end)
 {
     if (!json_is(v, JSON_ARR) && !json_is(v, JSON_OBJ)) {

@@ -1,10 +1,14 @@
-/* YAML text to tree over libyaml's events: see yaml.h for the dialect. What a scalar means is in
- * yaml_scalar.c, writing in yaml_write.c.
+/* Parses YAML text into a tree, from libyaml's events: see yaml.h for the dialect. The meaning of
+ * scalars is in yaml_scalar.c, writing in yaml_write.c.
  *
- * One event is current (`r->event`). node() is entered with the first event of a node and left with
- * its last one, so that every loop reads "next event, then look". The tree of an anchor is kept only
- * while its document is read; an alias copies it, after counting what the copy will hold. Counting
- * bytes and not nodes covers both bombs: many small nodes and few large texts. */
+ * One event is current (`r->event`). read_node() is entered with the first event of a node and
+ * returns with its last one, so that every loop has the form "next event, then handle it".
+ *
+ * Anchors are known until the end of their document. An alias copies the tree of its anchor, after
+ * counting the bytes of the copy against YAML_ALIAS_BYTES. Counting bytes instead of nodes stops
+ * both kinds of bomb: many small nodes ("billion laughs") and few large texts. Sharing the tree
+ * instead of copying was rejected: trees are modified in place, and a shared node would change in
+ * two places. */
 #include "yaml.h"
 
 #include "../base/map.h"
@@ -14,17 +18,17 @@
 
 struct reader {
     yaml_parser_t parser;
-    yaml_event_t event; /* the current one; type YAML_NO_EVENT: none */
+    yaml_event_t event; /* the current event; type YAML_NO_EVENT: none */
     struct arena *arena;
     const struct json_limits *limits;
     size_t depth_max;
-    struct map anchors;   /* name to tree; a NULL tree is still being read */
+    struct map anchors;   /* name to tree; a NULL tree is still being parsed */
     size_t aliased_bytes; /* copied for aliases so far */
-    struct buf path;      /* where we are, while duplicates are told */
+    struct buf path;      /* of the current node, if duplicates are reported */
     err_t *e;
 };
 
-static struct json *node(struct reader *r, size_t depth);
+static struct json *read_node(struct reader *r, size_t depth);
 
 static void reader_done(struct reader *r)
 {
@@ -87,8 +91,8 @@ static struct json *alias(struct reader *r)
     }
     for (struct map_slot *s = NULL; (s = map_next(&r->anchors, s));)
         if (str_eq(s->key, name))
-            return fail(r, "an anchor that holds an alias to itself");
-    return fail(r, "an alias to an anchor that does not exist");
+            return fail(r, "an anchor contains an alias to itself");
+    return fail(r, "an alias refers to an unknown anchor");
 }
 
 /* ---- mappings */
@@ -111,7 +115,7 @@ static bool merge_one(struct reader *r, struct mapping *m, const struct json *fr
     return true;
 }
 
-/* Of a list, earlier mappings win: they are put last. */
+/* In a list, earlier mappings take precedence: they are merged last. */
 static bool merge(struct reader *r, struct mapping *m, const struct json *from)
 {
     if (!json_is(from, JSON_ARR))
@@ -155,18 +159,18 @@ static size_t path_key(struct reader *r, str key)
     return before;
 }
 
-/* The current event is a key's first; reads key and value. */
+/* The current event is the first of a key; parses key and value. */
 static bool entry(struct reader *r, struct mapping *m, size_t depth)
 {
     bool merges = is_merge_key(&r->event);
-    struct json *key = node(r, depth);
+    struct json *key = read_node(r, depth);
     str name;
     if (!key || !key_text(r, key, &name))
         return false;
     size_t before = path_key(r, name);
     if (!merges && r->limits->duplicate && json_find(m->obj, name))
         r->limits->duplicate(r->limits->context, buf_str(&r->path));
-    struct json *value = next(r) ? node(r, depth) : NULL;
+    struct json *value = next(r) ? read_node(r, depth) : NULL;
     if (!value)
         return false;
     r->path.n = before;
@@ -211,7 +215,7 @@ static struct json *sequence(struct reader *r, size_t depth)
             return anchor_close(r, anchor, list);
         if (r->limits->duplicate && before <= JSON_PATH_BYTES)
             buf_printf(&r->path, "[%u]", list->n);
-        struct json *item = node(r, depth);
+        struct json *item = read_node(r, depth);
         if (!item)
             return NULL;
         r->path.n = before;
@@ -240,18 +244,18 @@ static bool tag_takes(str tag, const struct json *v)
 static struct json *tagged(struct reader *r, str tag, str text)
 {
     if (str_eq(tag, S("binary")))
-        return fail(r, "!!binary is not supported, write the base64 text without the tag");
+        return fail(r, "!!binary is not supported; write the base64 text without the tag");
     if (!str_eq(tag, S("int")) && !str_eq(tag, S("float")) && !str_eq(tag, S("bool")) &&
         !str_eq(tag, S("null")))
         return json_new_str(r->arena, text);
     struct json *v = yaml_resolve(r->arena, text);
-    return v && tag_takes(tag, v) ? v : fail(r, "the value is not what its tag says");
+    return v && tag_takes(tag, v) ? v : fail(r, "the value does not match its tag");
 }
 
 static struct json *unsayable(struct reader *r, str text)
 {
     if (!r->limits->non_finite)
-        return fail(r, "infinity and not-a-number cannot be held in JSON");
+        return fail(r, "JSON cannot represent infinity and not-a-number");
     bool nan = str_eq_nocase(text, S(".nan"));
     return json_new_real(r->arena, nan ? (double)NAN : text.p[0] == '-' ? -HUGE_VAL : HUGE_VAL);
 }
@@ -271,7 +275,7 @@ static struct json *scalar(struct reader *r)
     return anchor_close(r, anchor, v);
 }
 
-static struct json *node(struct reader *r, size_t depth)
+static struct json *read_node(struct reader *r, size_t depth)
 {
     switch (r->event.type) {
     case YAML_ALIAS_EVENT:
@@ -287,7 +291,7 @@ static struct json *node(struct reader *r, size_t depth)
                 r->event.start_mark.line + 1);
         return NULL;
     default:
-        return fail(r, "a value was expected");
+        return fail(r, "expected a value");
     }
 }
 
@@ -302,7 +306,7 @@ static int document(struct reader *r, struct json **ret)
         if (r->event.type == YAML_STREAM_END_EVENT)
             return 0;
     } while (r->event.type != YAML_DOCUMENT_START_EVENT);
-    if (!next(r) || !(*ret = node(r, 0)) || !next(r))
+    if (!next(r) || !(*ret = read_node(r, 0)) || !next(r))
         return -r->e->code;
     return 0;
 }
@@ -344,7 +348,7 @@ int yaml_parse_limited(struct arena *a, str text, const struct json_limits *limi
     if (result == 0 && tree)
         result = document(&r, &another);
     if (result == 0 && another)
-        result = err_set(r.e, EINVAL, "the YAML holds more than one document, one was expected");
+        result = err_set(r.e, EINVAL, "the YAML has more than one document, expected one");
     reader_done(&r);
     if (result == 0)
         *ret = tree ? tree : json_new_null(a);

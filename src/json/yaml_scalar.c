@@ -1,5 +1,9 @@
-/* What an unquoted YAML scalar means to Kubernetes: see yaml.h for the list. The rules are those of
- * YAML 1.1 without base-60 numbers; underscores in numbers are ignored. */
+/* The meaning of an unquoted YAML scalar in Kubernetes: see yaml.h for the list. The rules are
+ * those of YAML 1.1 without base-60 numbers; underscores in numbers are ignored.
+ *
+ * The order of the checks matters: words (null, booleans) first, then integers, then reals;
+ * everything else is text. "1e3" and "3.0" become integers, because Kubernetes converts YAML to
+ * JSON and Go prints them as 1000 and 3. */
 #include "yaml.h"
 
 #include <math.h>
@@ -27,7 +31,7 @@ static unsigned digit_of(char c)
     return c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 99;
 }
 
-/* Takes "0x", "0o", "0b" or a leading "0" off. */
+/* Removes "0x", "0o", "0b" or a leading "0"; returns the base. */
 static unsigned take_base(str *digits)
 {
     if (digits->n < 2 || digits->p[0] != '0')
@@ -50,7 +54,8 @@ static unsigned take_base(str *digits)
     return base;
 }
 
-/* An integer in Go's notation; past 63 bits it is a real, as it is in JSON, and past 64 no integer. */
+/* An integer in Go's notation; above 63 bits it is a real, as in JSON, and above 64 not an
+ * integer. */
 static struct json *integer(struct arena *a, str text)
 {
     bool negative = text.n && text.p[0] == '-';
@@ -78,6 +83,7 @@ static size_t skip_digits(str text, size_t at)
     return at;
 }
 
+/* digits [ "." digits ] [ e [+-] digits ], with at least one digit. */
 static bool is_real(str text)
 {
     size_t at = text.n && (text.p[0] == '-' || text.p[0] == '+');
@@ -103,7 +109,7 @@ static bool is_real(str text)
     return at == text.n;
 }
 
-/* JSON prints 3.0 as 3 on its way through Kubernetes, so a whole real is an integer. */
+/* Go prints 3.0 as 3 when Kubernetes converts YAML to JSON, so a whole real is an integer. */
 static struct json *real(struct arena *a, const char *text)
 {
     double value = strtod(text, NULL);

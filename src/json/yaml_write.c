@@ -1,13 +1,16 @@
-/* Tree to YAML, block style. Text is plain where every reader takes it as the same text, a literal
- * block where it has lines, and quoted as in JSON otherwise. Being careful costs only quotes: a
- * scalar is plain only if YAML 1.1 does not see a number, boolean, null or date-like thing in it. */
+/* Writes a tree as YAML in block style, like kubectl.
+ *
+ * Text has one of three forms: plain if every YAML parser reads it as the same text, a literal
+ * block (|) if it has several lines, and quoted as in JSON otherwise. The check for plain text is
+ * conservative, because a mistake would change a value and caution costs only quotes: a scalar is
+ * plain only if YAML 1.1 does not see a number, boolean, null or date in it. */
 #include "yaml.h"
 
 static void write_node(struct buf *out, const struct json *v, int indent);
 
 /* ---- text */
 
-/* Characters above ASCII that YAML takes as line breaks, or that must not stand raw. */
+/* Non-ASCII characters that YAML treats as line breaks or that must be escaped. */
 static size_t awkward(str text, size_t at)
 {
     static const char *const sequences[] = { "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9",
@@ -29,7 +32,7 @@ static bool printable(str text, bool lines)
     return true;
 }
 
-/* Letters and digits in a form that other readers take for a number or a date. */
+/* Text that other parsers could read as a number or a date. */
 static bool numberlike(str text)
 {
     if (!text.n || !strchr("0123456789+-.", text.p[0]))
@@ -146,7 +149,8 @@ static void write_member(struct buf *out, const struct json_member *m, int inden
 static void write_node(struct buf *out, const struct json *v, int indent)
 {
     if (json_is(v, JSON_STR)) {
-        write_text(out, json_text(v), MAX(indent, 2)); /* a block at the top is indented too */
+        write_text(out, json_text(v),
+                   MAX(indent, 2)); /* a block at the top level is indented too */
     } else if (!is_block(v)) {
         json_write(out, v);
     } else if (v->type == JSON_OBJ) {

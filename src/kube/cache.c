@@ -1,9 +1,44 @@
-/* See cache.h. The primary table is a set of pointers (8 bytes a slot). An index is a map from a field's
- * text to the first record that has it; the others hang on it, linked through places inside the
- * records themselves, so adding, replacing and removing cost the same however many records share a
- * value (a namespace may hold 100,000).
+/* The cache of one watched resource. The interface is in cache.h.
  *
- * Invariant: the map's key is the text of the chain's first record, so it lives as long as that. */
+ * The problem. A feature needs 100,000 pods in memory, by name and by a few other fields (node, owner),
+ * and must react to every change. The operator's memory limit is 128 MiB, so the cache cannot keep JSON
+ * trees, and a lookup cannot scan.
+ *
+ * A record (json/project.h) is one allocation: the feature's struct, the texts it points to, and one link
+ * per declared index. Around the records there are only tables of pointers:
+ *
+ *     records (set, 8 bytes per slot)          indexes[0] (map from text to first record)
+ *     +---+---+---+---+---+                    "node-1" --+
+ *     | * |   | * | * |   |                               |
+ *     +-|-+---+-|-+-|-+---+                               v
+ *       v       v   v                          record <-> record <-> record    links in the records
+ *     record  record record                    all with node == "node-1"
+ *
+ * An index maps a field's text to the first record that has it; the others are linked behind it through
+ * the records themselves. Add, replace and remove therefore cost the same no matter how many records
+ * share a value (one namespace may hold 100,000); with a vector of records per value, a remove would have
+ * to search it.
+ *
+ * Invariant: a map key is the text inside the first record of its chain, so the key lives as long as
+ * that record. New records are linked behind the first, which keeps the key valid; when the first leaves,
+ * the next one is put into the map and its text becomes the key.
+ *
+ * How data moves. listwatch.c calls cache_put() and cache_delete() for events, and wraps a complete list
+ * in cache_list_begin() and cache_list_end(): begin clears the mark of every record, a put sets it, and
+ * end deletes the unmarked ones. A list after an outage thus becomes the set of differences, and handlers
+ * see nothing else:
+ *
+ *     put, name unknown                   handler(NULL, new)
+ *     put, same uid and resourceVersion   nothing: the same state again
+ *     put, declared fields are equal      stored, no handler (unless every_update)
+ *     put, otherwise                      handler(old, new)
+ *     deleted, or not in the new list     handler(old, NULL)
+ *
+ * Tables are updated before handlers run, so a handler that reads the cache sees the new state. Handlers
+ * must not change the cache.
+ *
+ * Ownership: the cache holds one reference to each record and releases it after the handlers have
+ * returned; a handler that needs a record longer calls record_ref(). */
 #include "cache.h"
 
 #include "../base/map.h"
@@ -21,8 +56,10 @@ struct cache {
     struct map indexes[CACHE_INDEX_MAX];
     size_t index_count;
     VEC(struct handler) handlers;
-    bool synced, listing, absent;
-    size_t record_bytes;
+    bool synced;         /* a complete list was received */
+    bool listing;        /* between list_begin and list_end */
+    bool absent;         /* synced, but the resource is not served or not permitted */
+    size_t record_bytes; /* of all records */
 };
 
 int cache_new(struct projector *j, const struct cache_spec *spec, struct cache **ret, err_t *e)
@@ -77,7 +114,7 @@ static bool same_key(const struct set_node *member, const void *wanted)
     return str_eq(r->name, key->name) && str_eq(r->ns, key->ns);
 }
 
-static struct record *find(const struct cache *c, str ns, str name)
+static struct record *find_record(const struct cache *c, str ns, str name)
 {
     return (struct record *)set_find(&c->records, record_hash(ns, name), same_key,
                                      &(struct key){ ns, name });
@@ -85,7 +122,7 @@ static struct record *find(const struct cache *c, str ns, str name)
 
 const void *cache_get(const struct cache *c, str ns, str name)
 {
-    return find(c, ns, name);
+    return find_record(c, ns, name);
 }
 
 size_t cache_count(const struct cache *c)
@@ -123,20 +160,21 @@ const void *cache_next_in(const struct cache *c, size_t index, const void *recor
 
 /* ---- indexes */
 
-static str text_at(const struct cache *c, const struct record *r, size_t index)
+static str index_value(const struct cache *c, const struct record *r, size_t index)
 {
     return *(const str *)(const void *)((const char *)r + c->spec.indexes[index]);
 }
 
+/* Links the record into every index for which it has a value; an empty text is not indexed. */
 static void index_add(struct cache *c, struct record *r)
 {
     for (size_t i = 0; i < c->index_count; i++) {
         struct record_link *link = &record_links(r)[i];
         *link = (struct record_link){ 0 };
-        str text = text_at(c, r, i);
+        str text = index_value(c, r, i);
         if (!text.n)
             continue;
-        /* behind the first, whose text is the map's key */
+        /* link behind the first record, whose text is the key of the map */
         struct record *first = map_get(&c->indexes[i], text);
         if (!first) {
             map_put(&c->indexes[i], text, r);
@@ -151,11 +189,13 @@ static void index_add(struct cache *c, struct record *r)
     }
 }
 
+/* Unlinks the record from every index. If it was the first of its chain the next one takes over the map
+ * entry, key included. */
 static void index_remove(struct cache *c, struct record *r)
 {
     for (size_t i = 0; i < c->index_count; i++) {
         struct record_link *link = &record_links(r)[i];
-        str text = text_at(c, r, i);
+        str text = index_value(c, r, i);
         if (!text.n)
             continue;
         if (link->next)
@@ -163,16 +203,16 @@ static void index_remove(struct cache *c, struct record *r)
         if (link->previous)
             record_links(link->previous)[i].next = link->next;
         else if (link->next)
-            map_put(&c->indexes[i], text_at(c, link->next, i), link->next);
+            map_put(&c->indexes[i], index_value(c, link->next, i), link->next);
         else
             map_del(&c->indexes[i], text);
         *link = (struct record_link){ 0 };
     }
 }
 
-/* ---- being told */
+/* ---- handlers */
 
-static void tell(struct cache *c, const struct record *old, const struct record *now)
+static void notify_handlers(struct cache *c, const struct record *old, const struct record *now)
 {
     for (size_t i = 0; i < c->handlers.n; i++)
         c->handlers.at[i].fn(c->handlers.at[i].context, old, now);
@@ -190,13 +230,13 @@ void cache_handle(struct cache *c, cache_handler_fn *fn, void *context)
 
 void cache_put(struct cache *c, struct record *r)
 {
-    struct record *old = find(c, r->ns, r->name);
+    struct record *old = find_record(c, r->ns, r->name);
     r->mark = true;
     if (!old) {
         set_add(&c->records, &r->node);
         index_add(c, r);
         c->record_bytes += record_bytes(r);
-        tell(c, NULL, r);
+        notify_handlers(c, NULL, r);
         return;
     }
     if (str_eq(old->rv, r->rv) && str_eq(old->uid, r->uid)) {
@@ -209,24 +249,24 @@ void cache_put(struct cache *c, struct record *r)
     index_add(c, r);
     c->record_bytes += record_bytes(r) - record_bytes(old);
     if (c->spec.every_update || !record_same(old, r))
-        tell(c, old, r);
+        notify_handlers(c, old, r);
     record_unref(old);
 }
 
-static void drop(struct cache *c, struct record *old)
+static void remove_record(struct cache *c, struct record *old)
 {
     set_remove(&c->records, &old->node);
     index_remove(c, old);
     c->record_bytes -= record_bytes(old);
-    tell(c, old, NULL);
+    notify_handlers(c, old, NULL);
     record_unref(old);
 }
 
 void cache_delete(struct cache *c, str ns, str name)
 {
-    struct record *old = find(c, ns, name);
+    struct record *old = find_record(c, ns, name);
     if (old)
-        drop(c, old);
+        remove_record(c, old);
 }
 
 void cache_list_begin(struct cache *c)
@@ -240,6 +280,7 @@ void cache_list_begin(struct cache *c)
 void cache_list_end(struct cache *c)
 {
     assert(c->listing);
+    /* collected first: removing a record moves the slots of the set */
     VEC(struct record *) gone = { 0 };
     for (size_t at = 0; at < c->records.cap; at++) {
         struct record *r = (struct record *)c->records.slots[at];
@@ -247,7 +288,7 @@ void cache_list_end(struct cache *c)
             vec_push(&gone, r);
     }
     for (size_t i = 0; i < gone.n; i++)
-        drop(c, gone.at[i]);
+        remove_record(c, gone.at[i]);
     vec_done(&gone);
     c->listing = c->absent = false;
     c->synced = true;

@@ -1,5 +1,5 @@
-/* What a watch keeps: packed records (json/project.h), found by namespace and name, and by indexes
- * that the feature declared.
+/* The cache of a watch: packed records (json/project.h), looked up by namespace and name, and by indexes
+ * that the feature declares.
  *
  *     static const struct cache_spec pods = {
  *         .resource = &resource_pods,
@@ -11,8 +11,8 @@
  *     const struct pod *p = cache_get(cache, ns, name);
  *     cache_each_in(p, cache, 0, S("node-1")) use(p);                  // index 0: by node
  *
- * Read only while synced: before, cache_synced() is false and controllers are not started. Inside a
- * handler the cache already holds the new state. */
+ * Read it only once cache_synced() is true; controllers do not start before that. Inside a handler the
+ * cache already has the new state. */
 #ifndef FLYBALL_KUBE_CACHE_H
 #define FLYBALL_KUBE_CACHE_H
 
@@ -21,15 +21,15 @@
 
 enum { CACHE_INDEX_MAX = 4 };
 
-/* `otherwise` is `struct record *` of the state before (NULL: added) and after (NULL: deleted). */
+/* `old` is the state before the change (NULL: added), `now` the state after it (NULL: deleted). */
 typedef void cache_handler_fn(void *context, const struct record *old, const struct record *now);
 
-/* Must the kind be there? A required one that is not keeps the program from being ready. One that is not
- * required then reads as having no objects (cache_absent() tells), and is asked for again every 30 s. */
+/* Must the resource be available? A required one that is not keeps the program from becoming ready. An
+ * optional one then reads as empty (cache_absent() is true) and is requested again every 30 s. */
 enum cache_need {
     CACHE_REQUIRED,
-    CACHE_IF_KNOWN,   /* it may not be installed: 404 */
-    CACHE_IF_ALLOWED, /* or we may not see it: 403 as well */
+    CACHE_IF_KNOWN,   /* may not be installed: 404 */
+    CACHE_IF_ALLOWED, /* may also be forbidden to us: 403 */
 };
 
 struct cache_spec {
@@ -37,10 +37,10 @@ struct cache_spec {
     enum cache_need need;
     const struct fields *keep;           /* FIELDS(struct, table): what a record holds */
     size_t indexes[CACHE_INDEX_MAX + 1]; /* offsets of str fields; 0 ends them */
-    str ns;                              /* only this namespace; empty: all that we may watch */
+    str ns;                              /* only this namespace; empty: all namespaces */
     str label_selector, field_selector;
-    /* An update that changes none of the declared fields is kept but not told to the handlers.
-     * Set this to be told of all. */
+    /* An update that changes none of the declared fields is stored without calling handlers. Set this to
+     * call them for every update. */
     bool every_update;
 };
 
@@ -53,10 +53,10 @@ struct projection *cache_projection(struct cache *c);
 
 /* ---- reading. The pointers returned are to the feature's struct, whose first member is the record. */
 
-const void *cache_get(const struct cache *c, str ns, str name); /* NULL: there is none */
+const void *cache_get(const struct cache *c, str ns, str name); /* NULL: not found */
 size_t cache_count(const struct cache *c);
 bool cache_synced(const struct cache *c);
-bool cache_absent(const struct cache *c); /* the kind is not there, or not for us */
+bool cache_absent(const struct cache *c); /* the resource is not served, or forbidden to us */
 
 /* cache_each(p, cache): all, in no order. cache_each_in(p, cache, 0, value): those whose indexed
  * field number 0 is `value`, in no order. `p` is declared by the caller as a pointer to the struct.
@@ -69,21 +69,20 @@ const void *cache_next_in(const struct cache *c, size_t index, const void *recor
     for ((p) = cache_first_in((cache), (index), (value)); (p);                                     \
          (p) = cache_next_in((cache), (index), (p)))
 
-/* ---- being told. A handler that is added late is told of everything that is there. */
+/* ---- handlers. A new handler is called for every record that already exists. */
 
 void cache_handle(struct cache *c, cache_handler_fn *fn, void *context);
 
-/* ---- filling (listwatch.h, and tests). Each takes over the reference. */
+/* ---- writing (listwatch.c and tests). cache_put() takes over the reference. */
 
 void cache_put(struct cache *c, struct record *r);
 void cache_delete(struct cache *c, str ns, str name);
-/* A new complete list: begin, put each, end. What was not put is deleted at the end; what is put
- * with the resourceVersion that is already there is no change. A list that is not ended changes
- * nothing but what was put. */
+/* A new complete list: begin, put each object, end. Records that were not put are deleted at the end; a
+ * put with an unchanged resourceVersion is no change. A list that is never ended deletes nothing. */
 void cache_list_begin(struct cache *c);
 void cache_list_end(struct cache *c);  /* the cache is synced from now on */
-void cache_list_none(struct cache *c); /* the kind is not there: synced, and empty */
-void cache_clear(struct cache *c);     /* a first list that cannot be: what came of it goes */
+void cache_list_none(struct cache *c); /* the resource is not available: synced and empty */
+void cache_clear(struct cache *c);     /* drops the part of a first list that failed */
 
 struct cache_sizes {
     size_t records, bytes; /* `bytes` without malloc's own overhead, with tables and indexes */

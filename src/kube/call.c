@@ -1,18 +1,36 @@
-/* One call: the request as HTTP, the attempts, the answer. What an answer means is reply.c's. */
+/* One API call: builds the HTTP request, makes the attempts, delivers the reply. client.c decides when a
+ * call is sent; reply.c interprets the response.
+ *
+ *     kube_call_new --> kube_call_wait (client.c: credentials, rate limit, gate) --> kube_call_run
+ *                             ^                                                         |
+ *                             |  pause                                                  v
+ *                             +---- retry_if_allowed() <------------------------ on_done()
+ *                                                                                       |
+ *                                                          finish_call(): callback, free
+ *
+ * Invariant: `done` is called exactly once, unless the call is cancelled; it may do anything, including
+ * freeing the client. So a call leaves all lists before the callback and is freed after it.
+ *
+ * Retries: a response with Retry-After (429, 5xx) is retried for any verb, because the server did not
+ * process the request. A broken connection is retried for reads only, because a write may have been
+ * applied. Nothing is retried once the caller has received bytes of a stream.
+ *
+ * Ownership: the call's arena holds the request's texts and the reply's JSON tree until `done` returns. */
 #include "client_internal.h"
 
 #include <stdio.h>
 
 enum {
-    ATTEMPTS_MAX = 10,     /* answers that said Retry-After */
-    READ_ATTEMPTS_MAX = 3, /* connections that broke under a read */
+    ATTEMPTS_MAX = 10,     /* responses with Retry-After */
+    READ_ATTEMPTS_MAX = 3, /* connections that broke during a read */
     RETRY_AFTER_MAX_S = 120,
-    /* One object is at most 3 MiB. Lists that are not streamed are the command line's, which has no memory limit. */
+    /* An object is at most 3 MiB. Only commands use unstreamed lists, and they have no memory limit. */
     ANSWER_MAX_BYTES = 4 << 20,
     LIST_MAX_BYTES = 32 << 20,
 };
 
-/* Between attempts where Retry-After is no time (0, a date, garbage): it must not make a loop. */
+/* Between attempts if Retry-After is not a positive number of seconds (0, a date, garbage): without a
+ * minimum this would be a busy loop. */
 static const int64_t retry_least_ns = 500 * NS_PER_MS, retry_most_ns = 30 * NS_PER_S;
 
 static const int64_t broken_pause_ns = 200 * NS_PER_MS;
@@ -49,11 +67,13 @@ static void put_parameter(struct buf *out, char *separator, const char *name, st
     *separator = '&';
 }
 
+/* The path and query of the request, in the arena. */
 static str make_target(struct arena *a, const struct kube_request *r)
 {
     auto_buf struct buf out = { 0 };
     char separator = '?';
-    bool to_list = r->verb == KUBE_CREATE && !r->subresource; /* a binding is made of a pod */
+    bool to_list =
+        r->verb == KUBE_CREATE && !r->subresource; /* a Binding is posted to the pod itself */
     if (r->resource)
         resource_path(r->resource, r->ns, to_list ? S("") : r->name, str_c(r->subresource), &out);
     else
@@ -74,7 +94,7 @@ static str make_target(struct arena *a, const struct kube_request *r)
     return arena_str(a, buf_str(&out));
 }
 
-/* "patch deployments default/web (scale)": what sentences begin with. */
+/* "patch deployments default/web (scale)": the beginning of error messages. */
 static str make_subject(struct arena *a, const struct kube_request *r)
 {
     if (!r->resource)
@@ -102,12 +122,12 @@ struct kube_call *kube_call_new(struct kube *k, const struct kube_request *r)
     call->done = r->done;
     call->context = r->context;
     int64_t timeout_ns = r->timeout_ns ? r->timeout_ns : k->timeout_ns;
-    call->deadline_ns = loop_mono_ns(k->loop) + loop_io_span(k->loop, timeout_ns);
+    call->deadline_ns = loop_mono_ns(k->loop) + loop_scale_timeout(k->loop, timeout_ns);
     list_prepend(&k->calls, &call->item);
     return call;
 }
 
-static void drop_attempt(struct kube_call *call)
+static void end_attempt(struct kube_call *call)
 {
     if (call->http)
         http_call_cancel(call->http);
@@ -119,16 +139,16 @@ static void drop_attempt(struct kube_call *call)
     call->link = NULL;
 }
 
-/* Takes the call off the client's lists: after this nothing but its owner knows it. */
-static void detach(struct kube_call *call)
+/* Takes the call off the client's lists; afterwards only its owner refers to it. */
+static void detach_call(struct kube_call *call)
 {
-    drop_attempt(call);
+    end_attempt(call);
     timer_stop(&call->pause);
     list_remove(&call->waiting);
     list_remove(&call->item);
 }
 
-static void destroy(struct kube_call *call)
+static void destroy_call(struct kube_call *call)
 {
     buf_done(&call->answer);
     arena_done(&call->arena);
@@ -137,41 +157,42 @@ static void destroy(struct kube_call *call)
 
 void kube_call_free(struct kube_call *call)
 {
-    detach(call);
-    destroy(call);
+    detach_call(call);
+    destroy_call(call);
 }
 
-/* The callback may do anything, also free the client; the call is ours until it returns. */
-static void finish(struct kube_call *call, const struct kube_reply *reply)
+/* The callback may do anything, including freeing the client; the call is freed only after it returns. */
+static void finish_call(struct kube_call *call, const struct kube_reply *reply)
 {
-    detach(call);
+    detach_call(call);
     if (call->done)
         call->done(call->context, reply);
-    destroy(call);
+    destroy_call(call);
 }
 
 void kube_call_fail(struct kube_call *call, const char *why)
 {
     struct kube_reply reply;
     kube_reply_none(call, why, &reply);
-    finish(call, &reply);
+    finish_call(call, &reply);
 }
 
 /* ---- attempts */
 
-static void pause_over(struct timer *timer)
+static void on_pause_end(struct timer *timer)
 {
     kube_call_wait(container_of(timer, struct kube_call, pause));
 }
 
-static void pause_for(struct kube_call *call, int64_t ns)
+static void start_pause(struct kube_call *call, int64_t ns)
 {
-    drop_attempt(call);
-    timer_set(call->k->loop, &call->pause, loop_mono_ns(call->k->loop) + ns, pause_over);
+    end_attempt(call);
+    timer_set(call->k->loop, &call->pause, loop_mono_ns(call->k->loop) + ns, on_pause_end);
 }
 
-/* May this be tried again, and when? Never once the caller has seen bytes of an answer. */
-static bool try_again(struct kube_call *call, const err_t *failure)
+/* Schedules another attempt and returns true, or returns false if the result is final. Never retries
+ * once the caller has received bytes of a stream. */
+static bool retry_if_allowed(struct kube_call *call, const err_t *failure)
 {
     int64_t now = loop_mono_ns(call->k->loop), pause_ns;
     if (call->streamed)
@@ -191,12 +212,12 @@ static bool try_again(struct kube_call *call, const err_t *failure)
     }
     if (call->deadline_ns && now + pause_ns >= call->deadline_ns)
         return false;
-    pause_for(call, pause_ns);
+    start_pause(call, pause_ns);
     return true;
 }
 
-/* -1: the server does not ask to come back. A date, or what is no number at all, is a wish without a time. */
-static int retry_after_of(str header)
+/* Seconds of the Retry-After header; -1: there is none; 0: a date or garbage, so use our own backoff. */
+static int parse_retry_after(str header)
 {
     int64_t seconds = 0;
     if (!str_trim(header).n)
@@ -214,8 +235,8 @@ static void on_head(void *context, const struct http_head *head)
 {
     struct kube_call *call = context;
     call->status = head->status;
-    kube_heard(call->k, head->status);
-    call->retry_after_s = retry_after_of(http_header_get(head->headers, S("retry-after")));
+    kube_note_status(call->k, head->status);
+    call->retry_after_s = parse_retry_after(http_header_get(head->headers, S("retry-after")));
 }
 
 static void on_data(void *context, str bytes)
@@ -228,13 +249,14 @@ static void on_data(void *context, str bytes)
     }
     size_t most = call->verb == KUBE_LIST ? LIST_MAX_BYTES : ANSWER_MAX_BYTES;
     if (call->answer.n + bytes.n > most)
-        kube_call_fail(call, call->verb == KUBE_LIST ? "the answer is larger than 32 MiB"
-                                                     : "the answer is larger than 4 MiB");
+        kube_call_fail(call, call->verb == KUBE_LIST ? "response is larger than 32 MiB"
+                                                     : "response is larger than 4 MiB");
     else
         buf_put(&call->answer, bytes);
 }
 
-static void count(const struct kube_call *call, int status)
+/* Watches are counted but not timed: their duration is their timeout. */
+static void count_request(const struct kube_call *call, int status)
 {
     struct kube *k = call->k;
     char code[16];
@@ -245,24 +267,26 @@ static void count(const struct kube_call *call, int status)
                        (double)(loop_mono_ns(k->loop) - call->sent_ns) / NS_PER_S);
 }
 
+/* The end of an attempt: retries it or delivers the reply. After a 401 the next request uses fresh credentials;
+ * this one is not repeated. */
 static void on_done(void *context, const err_t *failure)
 {
     struct kube_call *call = context;
     struct kube *k = call->k;
-    call->http = NULL; /* over: nothing to cancel */
-    count(call, failure ? 0 : call->status);
+    call->http = NULL; /* already over: nothing to cancel */
+    count_request(call, failure ? 0 : call->status);
     if (failure)
-        kube_heard(k, 0);
+        kube_note_status(k, 0);
     if (!failure && call->status == 401)
         credentials_refused(k->credentials);
-    if (try_again(call, failure))
+    if (retry_if_allowed(call, failure))
         return;
     struct kube_reply reply;
     if (failure)
         kube_reply_none(call, failure->text, &reply);
     else
         kube_reply_read(call, &reply);
-    finish(call, &reply);
+    finish_call(call, &reply);
 }
 
 void kube_call_run(struct kube_call *call)
@@ -291,6 +315,6 @@ void kube_call_run(struct kube_call *call)
                                                  .on_data = on_data,
                                                  .on_done = on_done,
                                                  .context = call });
-    if (call->patient)
-        http_call_patient(call->http);
+    if (call->allow_delay)
+        http_call_allow_delay(call->http);
 }

@@ -1,16 +1,32 @@
-/* The client object: connections, the order in which calls go out, the rate limit and the write gate. One
- * call is call.c's. */
+/* The API client: connections, the order in which calls are sent, the rate limit, outage detection and the
+ * write gate. A single call is in call.c.
+ *
+ *     kube_send --> waiting list --> kube_pump: credentials ready? token left? gate open? --> kube_call_run
+ *
+ * Calls are sent in order of arrival; only calls without a gate (the Lease) go first. If the first call
+ * cannot be sent, none is: the pump runs again when credentials change or the next token is due.
+ *
+ * The write gate: until `gate_ns` of the monotonic clock writes may be sent. When that time passes, writes
+ * in flight are cancelled and waiting ones fail. This is what makes leader election safe (election.h).
+ *
+ * Outages: kube_note_status() sees every response. If the server responds after 5 s or more without a
+ * response, the functions registered with kube_on_recovery() are called, so nothing waits for the end of
+ * its backoff. Shorter gaps are broken connections.
+ *
+ * Ownership: the client owns a copy of the config, whose arena also holds texts that live as long as the
+ * client, and every call that has not ended. */
 #include "client_internal.h"
 
 #include "../base/log.h"
 
-static void pump_soon(struct deferred *deferred);
+static void on_pump_deferred(struct deferred *deferred);
 
-/* A steady trickle of events in portions: at 440 a second one costs 47 us of CPU with a rest of 10 ms, and 19
- * with this, on the same busy machine. The first after a quiet while is never late. */
+/* Reads a steady trickle of events in batches: at 440 events per second one costs 47 us of CPU with a delay of
+ * 10 ms and 19 us with this one, on the same busy machine. The first event after a quiet period is not
+ * delayed. */
 static const int64_t rest_ns = 50 * NS_PER_MS;
 
-static const int64_t away_least_ns = 5 * NS_PER_S; /* shorter is a broken connection */
+static const int64_t away_least_ns = 5 * NS_PER_S; /* shorter gaps are broken connections */
 static const int64_t starting_most_ns = 30 * NS_PER_S;
 
 /* ---- connections */
@@ -33,11 +49,12 @@ static void link_retire(struct kube_link *link)
     kube_link_release(link);
 }
 
-static void authorize(void *context, struct http_header_list *list)
+static void add_authorization(void *context, struct http_header_list *list)
 {
     credentials_authorize(((struct kube *)context)->credentials, list);
 }
 
+/* A plugin's client certificate replaces the config's; files are reloaded every 5 minutes. */
 static int link_tls(struct kube *k, struct tls **ret, err_t *e)
 {
     const struct kube_config *c = k->config;
@@ -57,6 +74,7 @@ static int link_tls(struct kube *k, struct tls **ret, err_t *e)
     return tls_client_new(&o, ret, e);
 }
 
+/* New connections with the current client certificate; the TLS context is shared by reference. */
 static int link_new(struct kube *k, struct kube_link **ret, err_t *e)
 {
     struct tls *tls = NULL;
@@ -66,9 +84,9 @@ static int link_new(struct kube *k, struct kube_link **ret, err_t *e)
     struct http_client_options o = { .url = k->config->server,
                                      .tls = tls,
                                      .user_agent = k->user_agent,
-                                     .authorize = authorize,
+                                     .authorize = add_authorization,
                                      .context = k,
-                                     .rest_ns = rest_ns };
+                                     .read_delay_ns = rest_ns };
     struct http_client *http;
     r = http_client_new(k->loop, &o, &http, e);
     tls_unref(tls);
@@ -79,8 +97,8 @@ static int link_new(struct kube *k, struct kube_link **ret, err_t *e)
     return 0;
 }
 
-/* A plugin ended: what waits can go, or must be told why it cannot. */
-static void credentials_changed(void *context, const char *failure, bool cert)
+/* A credential plugin has exited: send the waiting calls, or fail them with the reason. */
+static void on_credentials_change(void *context, const char *failure, bool cert)
 {
     struct kube *k = context;
     struct kube_link *link;
@@ -97,16 +115,16 @@ static void credentials_changed(void *context, const char *failure, bool cert)
         kube_pump(k);
         return;
     }
-    struct list told = { 0 }; /* their owners may end others of them, and send new ones */
+    struct list failing = { 0 }; /* a callback may cancel others and send new ones */
     while (k->waiting.n)
-        list_move(&told, k->waiting.first);
-    for (struct kube_call *call; (call = list_first(&told, struct kube_call, waiting));)
+        list_move(&failing, k->waiting.first);
+    for (struct kube_call *call; (call = list_first(&failing, struct kube_call, waiting));)
         kube_call_fail(call, failure);
 }
 
 /* ---- the object */
 
-/* The caller's config may go: everything is copied. */
+/* A deep copy, so that the caller may free its config. */
 static struct kube_config *config_copy(const struct kube_config *c)
 {
     struct kube_config *copy = mem_zero(1, sizeof(*copy));
@@ -140,7 +158,8 @@ static struct kube_config *config_copy(const struct kube_config *c)
     return copy;
 }
 
-static void metrics_init(struct kube *k, struct metrics *given)
+/* Metric names and labels as in client-go, so that existing dashboards work. */
+static void init_metrics(struct kube *k, struct metrics *given)
 {
     static const double bounds[] = { 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60 };
     k->own_metrics = given ? NULL : metrics_new();
@@ -165,7 +184,7 @@ static void metrics_init(struct kube *k, struct metrics *given)
     k->host = str_upto(k->host, str_find_char(k->host, '/'));
 }
 
-/* A plugin may bring a token at any time, so having one counts as a token. */
+/* Refuses to send secrets without TLS. A plugin may return a token at any time, so it counts as one. */
 static int check_secret(const struct kube_options *o, err_t *e)
 {
     const struct kube_config *c = o->config;
@@ -187,9 +206,9 @@ int kube_new(const struct kube_options *o, struct kube **ret, err_t *e)
     k->tokens_ns = loop_mono_ns(k->loop);
     k->gate_ns = INT64_MAX;
     random_init(&k->random, (uint64_t)loop_exact_ns(k->loop),
-                9); /* virtual time: the same each run */
-    metrics_init(k, o->metrics);
-    k->credentials = credentials_new(k->loop, k->config, credentials_changed, k);
+                9); /* virtual time gives the same seed each run */
+    init_metrics(k, o->metrics);
+    k->credentials = credentials_new(k->loop, k->config, on_credentials_change, k);
     if (check_secret(o, e) < 0 || link_new(k, &k->link, e) < 0) {
         err_wrap(e, STR_FMT, STR_ARG(k->config->where));
         kube_free(k);
@@ -205,8 +224,8 @@ void kube_free(struct kube *k)
         return;
     for (struct kube_call *call; (call = list_first(&k->calls, struct kube_call, item));)
         kube_call_free(call);
-    kube_questions_free(k);
-    deferred_cancel(&k->pump);
+    kube_lookups_free(k);
+    loop_cancel_deferred(&k->pump);
     timer_stop(&k->pump_later);
     timer_stop(&k->gate);
     link_retire(k->link);
@@ -232,9 +251,9 @@ str kube_namespace(const struct kube *k)
     return k->config->ns;
 }
 
-/* ---- who goes next */
+/* ---- sending order and rate limit */
 
-/* Takes a token; else how long until there is one. */
+/* Takes a token and returns 0, or returns how long until the next one. */
 static int64_t rate_wait_ns(struct kube *k)
 {
     if (k->rate <= 0 || k->granted) {
@@ -252,26 +271,28 @@ static int64_t rate_wait_ns(struct kube *k)
     return (int64_t)((1 - k->tokens) / k->rate * NS_PER_S) + 1;
 }
 
-void kube_grant(struct kube *k, size_t requests)
+void kube_add_burst(struct kube *k, size_t requests)
 {
     k->granted += requests;
 }
 
-static void pump_fired(struct timer *timer)
+static void on_pump_timer(struct timer *timer)
 {
     kube_pump(container_of(timer, struct kube, pump_later));
 }
 
-static bool may_go(struct kube *k, struct kube_call *call)
+/* If false, a timer or a change of credentials runs the pump again. */
+static bool can_send_call(struct kube *k, struct kube_call *call)
 {
     if (!credentials_ready(k->credentials))
         return false;
     int64_t wait_ns = call->paid ? 0 : rate_wait_ns(k);
     if (wait_ns)
-        timer_set(k->loop, &k->pump_later, loop_mono_ns(k->loop) + wait_ns, pump_fired);
+        timer_set(k->loop, &k->pump_later, loop_mono_ns(k->loop) + wait_ns, on_pump_timer);
     return !wait_ns;
 }
 
+/* Sends waiting calls in order until one has to wait. */
 void kube_pump(struct kube *k)
 {
     struct kube_call *call;
@@ -279,20 +300,20 @@ void kube_pump(struct kube *k)
         int64_t now = loop_mono_ns(k->loop);
         bool shut = call->gated && now >= k->gate_ns;
         bool late = call->deadline_ns && now >= call->deadline_ns;
-        if (!shut && !late && !may_go(k, call))
+        if (!shut && !late && !can_send_call(k, call))
             return;
         list_remove(&call->waiting);
         call->paid = true;
         if (shut)
-            kube_call_fail(call, "not sent, as this process does not lead");
+            kube_call_fail(call, "not sent: this process is not the leader");
         else if (late)
-            kube_call_fail(call, "not sent in time: too many requests wait");
+            kube_call_fail(call, "not sent before its deadline: too many requests are waiting");
         else
             kube_call_run(call);
     }
 }
 
-static void pump_soon(struct deferred *deferred)
+static void on_pump_deferred(struct deferred *deferred)
 {
     kube_pump(container_of(deferred, struct kube, pump));
 }
@@ -301,25 +322,27 @@ void kube_call_wait(struct kube_call *call)
 {
     struct kube *k = call->k;
     (call->urgent ? list_prepend : list_append)(&k->waiting, &call->waiting);
-    loop_defer(k->loop, LOOP_SOON, &k->pump, pump_soon);
+    loop_defer(k->loop, LOOP_SOON, &k->pump, on_pump_deferred);
 }
 
-/* ---- a server that was away */
+/* ---- outages */
 
-void kube_on_return(struct kube *k, struct kube_return *me)
+void kube_on_recovery(struct kube *k, struct kube_recovery *me)
 {
-    list_prepend(&k->returns, &me->item);
+    list_prepend(&k->recoveries, &me->item);
 }
 
-void kube_on_return_forget(struct kube_return *me)
+void kube_off_recovery(struct kube_recovery *me)
 {
     list_remove(&me->item);
 }
 
-void kube_heard(struct kube *k, int status)
+/* Tracks reachability. A 403 right after an outage does not end it: the server has not loaded its RBAC roles yet,
+ * and callers that were woken now would only fail again. */
+void kube_note_status(struct kube *k, int status)
 {
     int64_t now = loop_mono_ns(k->loop), since = k->away_ns;
-    if (!status || (status >= 502 && status <= 504)) { /* those are of a proxy without a server */
+    if (!status || (status >= 502 && status <= 504)) { /* from a proxy without a backend */
         k->away_ns = since ? since : now;
         k->starting_ns = 0;
         return;
@@ -331,8 +354,8 @@ void kube_heard(struct kube *k, int status)
     k->away_ns = 0;
     if (now - since < away_least_ns)
         return;
-    list_each(struct kube_return, one, &k->returns, item)
-        one->returned(one);
+    list_each(struct kube_recovery, one, &k->recoveries, item)
+        one->recovered(one);
 }
 
 bool kube_may_be_starting(const struct kube *k)
@@ -342,20 +365,21 @@ bool kube_may_be_starting(const struct kube *k)
 
 /* ---- the gate */
 
-static void gate_shut(struct timer *timer)
+/* The gate's time has passed: cancels writes in flight. A renewal may have moved it, so check the time. */
+static void on_gate_closed(struct timer *timer)
 {
     struct kube *k = container_of(timer, struct kube, gate);
     if (loop_mono_ns(k->loop) < k->gate_ns)
         return;
-    /* a callback may end other calls: look from the start after each */
+    /* a callback may end other calls: restart from the first after each */
     for (struct list_item *item = k->calls.first; item;) {
         struct kube_call *call = container_of(item, struct kube_call, item);
         bool under_way = call->gated && !call->waiting.in;
         if (under_way)
-            kube_call_fail(call, "cut off, as this process does not lead any more");
+            kube_call_fail(call, "cancelled: this process is no longer the leader");
         item = under_way ? k->calls.first : item->next;
     }
-    loop_defer(k->loop, LOOP_SOON, &k->pump, pump_soon); /* those that wait are refused there */
+    loop_defer(k->loop, LOOP_SOON, &k->pump, on_pump_deferred); /* fails the waiting ones */
 }
 
 void kube_gate(struct kube *k, int64_t mono_ns)
@@ -364,7 +388,7 @@ void kube_gate(struct kube *k, int64_t mono_ns)
     if (mono_ns == INT64_MAX)
         timer_stop(&k->gate);
     else
-        timer_set(k->loop, &k->gate, mono_ns, gate_shut);
+        timer_set(k->loop, &k->gate, mono_ns, on_gate_closed);
 }
 
 /* ---- sending */
@@ -389,11 +413,11 @@ struct kube_call *kube_stream(struct kube *k, const struct kube_stream *stream)
     return call;
 }
 
-void kube_call_patient(struct kube_call *call)
+void kube_call_allow_delay(struct kube_call *call)
 {
-    call->patient = true;
+    call->allow_delay = true;
     if (call->http)
-        http_call_patient(call->http);
+        http_call_allow_delay(call->http);
 }
 
 void kube_call_cancel(struct kube_call *call)

@@ -10,15 +10,18 @@
  *         else json_int(json_at(reply->object, "spec", "minReplicas", NULL), 1)
  *     }
  *
- * A controller rarely calls this: reconcile_send() in controller.h does, and holds the key until the
- * answer came.
+ * Controllers rarely call this directly: reconcile_send() in controller.h does, and holds the key until the
+ * reply arrives.
  *
- * What happens underneath: a rate limit of our own (20 a second, bursts of 30; a watch counts once);
- * 429 and 5xx with Retry-After wait that long and up to a tenth more (2 min at most; where it is no time, 500 ms and
- * doubling), up to 10 times, any verb; a connection that breaks is
- * tried again for reads only; a 401 makes the *next* request use a fresh token; requests other than
- * watches end within 60 s. The write gate (election.h) refuses writes locally with EPERM once
- * leadership may be lost, and cancels those under way. */
+ * Underneath:
+ *   - client-side rate limit: 20 requests per second, bursts of 30; a watch counts once
+ *   - 429 and 5xx with Retry-After are retried up to 10 times, any verb, after that time plus up to 10 %
+ *     (2 min at most; 500 ms and doubling if the header is not a number of seconds)
+ *   - a broken connection is retried for reads only
+ *   - a 401 makes the *next* request use a fresh token
+ *   - requests other than watches time out after 60 s
+ *   - the write gate (election.h) fails writes locally once leadership may be lost, and cancels those in
+ *     flight */
 #ifndef FLYBALL_KUBE_CLIENT_H
 #define FLYBALL_KUBE_CLIENT_H
 
@@ -34,16 +37,16 @@ struct kube_call;
 
 struct kube_options {
     struct loop *loop;
-    const struct kube_config *config; /* copied where kept; may be freed after */
+    const struct kube_config *config; /* copied */
     str user_agent;                   /* empty: "flyball/VERSION" */
-    double rate, burst;               /* requests a second; 0: 20 and 30; negative: no limit */
-    int64_t timeout_ns;               /* of a request that says none; 0: 60 s */
-    struct metrics *metrics;          /* where to count; NULL: in a registry of its own */
-    bool insecure_token; /* send tokens and passwords without TLS to other machines too */
+    double rate, burst;               /* requests per second; 0: 20 and 30; negative: no limit */
+    int64_t timeout_ns;               /* default timeout of a request; 0: 60 s */
+    struct metrics *metrics;          /* registry to use; NULL: a private one */
+    bool insecure_token;              /* allow tokens and passwords without TLS to other machines */
 };
 
 int kube_new(const struct kube_options *options, struct kube **ret, err_t *e);
-void kube_free(struct kube *k); /* calls under way are cancelled */
+void kube_free(struct kube *k); /* pending calls are cancelled */
 struct loop *kube_loop(const struct kube *k);
 str kube_namespace(const struct kube *k); /* of the config */
 struct metrics *kube_metrics(const struct kube *k);
@@ -62,7 +65,7 @@ enum kube_verb {
     KUBE_VERB_N
 };
 
-/* Why the server said no, from the Status it sent; KUBE_OK when it did not. */
+/* Why the server refused, from the Status in its response; KUBE_OK on success. */
 enum kube_reason {
     KUBE_OK,
     KUBE_BAD_REQUEST,
@@ -76,21 +79,21 @@ enum kube_reason {
     KUBE_TIMEOUT, /* Timeout, ServerTimeout */
     KUBE_TOO_MANY_REQUESTS,
     KUBE_VERSION_TOO_LARGE, /* Timeout with the cause ResourceVersionTooLarge */
-    KUBE_UNAVAILABLE, /* ServiceUnavailable, InternalError, other 5xx, and 403 of one that is starting */
-    KUBE_REFUSED,   /* any other answer that is no success */
-    KUBE_NO_ANSWER, /* no connection, cut, timed out, not allowed by the gate */
+    KUBE_UNAVAILABLE, /* ServiceUnavailable, InternalError, other 5xx, and 403 from a starting server */
+    KUBE_REFUSED,     /* any other error response */
+    KUBE_NO_ANSWER, /* no connection, broken, timed out, or stopped by the write gate */
     KUBE_REASON_N
 };
 
 struct kube_reply {
     const char *failure;     /* NULL: success; else one sentence naming verb, object and reason */
-    int code;                /* HTTP status; 0: there was no answer */
-    enum kube_reason reason; /* KUBE_OK with success */
-    str message;             /* the server's own words */
+    int code;                /* HTTP status; 0: no response */
+    enum kube_reason reason; /* KUBE_OK on success */
+    str message;             /* from the server's Status */
     str body;
     struct arena *arena; /* lives as long as the reply */
-    struct json *object; /* the body as a tree; NULL when it is none. Lists of unknown length are
-                            for listwatch, not for this */
+    struct json *object; /* the parsed body; NULL if it is not JSON. Use listwatch for lists
+                            of unknown length */
 };
 
 typedef void kube_reply_fn(void *context, const struct kube_reply *reply);
@@ -98,7 +101,7 @@ typedef void kube_reply_fn(void *context, const struct kube_reply *reply);
 struct kube_request {
     enum kube_verb verb;
     const struct resource *resource; /* or `path` */
-    str path;                        /* "/version": for what is no resource; GET only */
+    str path;                        /* "/version": for requests without a resource; GET only */
     str ns, name;
     const char *subresource; /* "status", "scale", "resize"; NULL: the object */
     str body;                /* JSON */
@@ -106,7 +109,7 @@ struct kube_request {
     str query;          /* more parameters, encoded: "propagationPolicy=Background" */
     str field_manager;  /* empty: "flyball" */
     bool dry_run;       /* dryRun=All */
-    bool no_gate;       /* the Lease itself: by who is no leader too, and before all that wait */
+    bool no_gate;       /* skip write gate and rate limit, send first: for the Lease */
     int64_t timeout_ns; /* 0: the client's */
 
     kube_reply_fn *done; /* exactly once unless cancelled; may be NULL */
@@ -116,50 +119,50 @@ struct kube_request {
 /* Everything is copied. The call is valid until `done` returns or it is cancelled. */
 struct kube_call *kube_send(struct kube *k, const struct kube_request *request);
 void kube_call_cancel(struct kube_call *call); /* NULL is fine */
-/* So many requests more may go at once, beyond the burst. For a start: how many it takes is known, they come
- * once, and each would wait for the one before. */
-void kube_grant(struct kube *k, size_t requests);
-/* A watch that only tells news from now on: what it brings may be some milliseconds late, together with
- * what comes next. */
-void kube_call_patient(struct kube_call *call);
+/* Allows this many requests beyond the burst. For startup, where the number of requests is known and each
+ * would only wait for the one before. */
+void kube_add_burst(struct kube *k, size_t requests);
+/* Lets the data of a watch be delivered some milliseconds late, in batches. For a watch past its initial
+ * events. */
+void kube_call_allow_delay(struct kube_call *call);
 
 /* ---- streams: lists and watches whose bodies are not collected (listwatch.h uses this) */
 
 struct kube_stream {
     struct kube_request request;               /* LIST or WATCH; `done` is not used */
-    void (*on_data)(void *context, str bytes); /* of an answer with status 200 */
-    /* The end: `reply` with failure NULL for an answer that came whole. */
+    void (*on_data)(void *context, str bytes); /* of a response with status 200 */
+    /* The end: `reply->failure` is NULL if the response was complete. */
     kube_reply_fn *on_end;
 };
 
 struct kube_call *kube_stream(struct kube *k, const struct kube_stream *stream);
 
-/* ---- discovery: which resource is "kind X of group/version"? Answers are kept. */
+/* ---- discovery: which resource is "kind X of group/version"? Results are cached. */
 
-/* `resource` is NULL with `failure` saying why (an unknown kind, or no answer). It stays valid as
- * long as the client. */
+/* `resource` lives as long as the client. It is NULL on failure (unknown kind, or no response), with the
+ * reason in `failure`. */
 typedef void kube_discover_fn(void *context, const struct resource *resource, const char *failure);
 void kube_discover(struct kube *k, str api_version, str kind, kube_discover_fn *done,
                    void *context);
-void kube_discover_forget(struct kube *k, const void *context); /* who asked goes: it is not told */
+void kube_discover_forget(struct kube *k, const void *context); /* `done` is not called */
 
 /* ---- the write gate */
 
-/* Writes are allowed until `mono_ns` of the loop's clock; INT64_MAX (the start): always; 0: never.
- * Writes under way when the time comes are cancelled and end with KUBE_NO_ANSWER. */
+/* Writes are allowed until `mono_ns` of the loop's monotonic clock; INT64_MAX (initially): always; 0:
+ * never. Writes in flight at that time are cancelled and end with KUBE_NO_ANSWER. */
 void kube_gate(struct kube *k, int64_t mono_ns);
 
-/* ---- a server that was away */
+/* ---- recovery from an outage */
 
-struct kube_return {
+struct kube_recovery {
     struct list_item item;
-    void (*returned)(struct kube_return *me);
+    void (*recovered)(struct kube_recovery *me);
 };
 
-/* `returned` is called when the server answers again after 5 s or more in which it did not: what waits because of
- * that need not wait any longer. */
-void kube_on_return(struct kube *k, struct kube_return *me);
-void kube_on_return_forget(struct kube_return *me);
+/* `recovered` is called when the server responds again after 5 s or more without a response, so that callers can
+ * end their backoff early. The caller owns `me` and removes it before freeing it. */
+void kube_on_recovery(struct kube *k, struct kube_recovery *me);
+void kube_off_recovery(struct kube_recovery *me);
 
 /* ---- small bodies */
 

@@ -1,4 +1,4 @@
-/* See complaints.h. There are few kinds, as an outage has few causes: they are searched one after the other. */
+/* See complaints.h. An outage has few causes, so there are few kinds and a linear search is enough. */
 #include "complaints.h"
 
 #include "../base/log.h"
@@ -19,7 +19,8 @@ static bool names_an_object(str word, str key_name)
            (key_name.n && str_find(word, key_name) != SIZE_MAX);
 }
 
-static uint64_t sum_of(const struct complaint *complaint)
+/* Hash of the text without the words that name an object; never 0, which marks an unused kind. */
+static uint64_t hash_complaint(const struct complaint *complaint)
 {
     uint64_t sum = sum64(str_c(complaint->message), 0);
     str rest = str_c(complaint->error), word;
@@ -29,7 +30,8 @@ static uint64_t sum_of(const struct complaint *complaint)
     return sum ? sum : 1;
 }
 
-static struct complaint_kind *kind_of(struct complaints *c, uint64_t sum)
+/* The kind with this hash, a free one, or the last one if all are in use. */
+static struct complaint_kind *find_kind(struct complaints *c, uint64_t sum)
 {
     struct complaint_kind *unused = NULL;
     for (size_t i = 0; i < countof(c->kinds); i++) {
@@ -44,33 +46,34 @@ static struct complaint_kind *kind_of(struct complaints *c, uint64_t sum)
     return unused;
 }
 
-static void tell_left_out(struct complaints *c, struct complaint_kind *kind)
+static void log_suppressed(struct complaints *c, struct complaint_kind *kind)
 {
-    if (kind->left_out)
-        log_warn("more failures like this were left out", KV_C("controller", c->controller),
-                 KV("error", buf_str(&kind->last)), KV_INT("count", kind->left_out));
-    kind->left_out = 0;
+    if (kind->suppressed)
+        log_warn("suppressed similar failures", KV_C("controller", c->controller),
+                 KV("error", buf_str(&kind->last)), KV_INT("count", kind->suppressed));
+    kind->suppressed = 0;
 }
 
-static void window_ended(struct timer *timer)
+/* Logs the summaries and frees the kinds that had no failure in this window. */
+static void on_window_end(struct timer *timer)
 {
     struct complaints *c = container_of(timer, struct complaints, timer);
-    bool goes_on = false;
+    bool is_active = false;
     for (size_t i = 0; i < countof(c->kinds); i++) {
         struct complaint_kind *kind = &c->kinds[i];
-        tell_left_out(c, kind);
-        if (!kind->heard) {
+        log_suppressed(c, kind);
+        if (!kind->seen) {
             buf_done(&kind->last);
             *kind = (struct complaint_kind){ 0 };
         }
-        goes_on = goes_on || kind->heard;
-        kind->heard = false;
+        is_active = is_active || kind->seen;
+        kind->seen = false;
     }
-    if (goes_on)
-        timer_set(c->loop, &c->timer, loop_mono_ns(c->loop) + window_ns, window_ended);
+    if (is_active)
+        timer_set(c->loop, &c->timer, loop_mono_ns(c->loop) + window_ns, on_window_end);
 }
 
-static void tell(const struct complaints *c, const struct complaint *complaint)
+static void log_complaint(const struct complaints *c, const struct complaint *complaint)
 {
     struct log_kv retry = KV_INT("retry_ms", complaint->retry_ms);
     log_warn(complaint->message, KV_C("controller", c->controller), KV("namespace", complaint->ns),
@@ -78,18 +81,18 @@ static void tell(const struct complaints *c, const struct complaint *complaint)
              complaint->retry_ms >= 0 ? retry : (struct log_kv){ 0 });
 }
 
-void complaints_tell(struct complaints *c, const struct complaint *complaint)
+void complaints_log(struct complaints *c, const struct complaint *complaint)
 {
-    struct complaint_kind *kind = kind_of(c, sum_of(complaint));
-    kind->heard = true;
+    struct complaint_kind *kind = find_kind(c, hash_complaint(complaint));
+    kind->seen = true;
     if (!timer_is_set(&c->timer))
-        timer_set(c->loop, &c->timer, loop_mono_ns(c->loop) + window_ns, window_ended);
-    if (kind->told < LINES_MAX) {
-        kind->told++;
-        tell(c, complaint);
+        timer_set(c->loop, &c->timer, loop_mono_ns(c->loop) + window_ns, on_window_end);
+    if (kind->logged < LINES_MAX) {
+        kind->logged++;
+        log_complaint(c, complaint);
         return;
     }
-    kind->left_out++;
+    kind->suppressed++;
     buf_clear(&kind->last);
     buf_put(&kind->last, str_c(complaint->error));
 }
@@ -98,7 +101,7 @@ void complaints_done(struct complaints *c)
 {
     timer_stop(&c->timer);
     for (size_t i = 0; i < countof(c->kinds); i++) {
-        tell_left_out(c, &c->kinds[i]);
+        log_suppressed(c, &c->kinds[i]);
         buf_done(&c->kinds[i].last);
     }
 }

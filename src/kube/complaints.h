@@ -1,15 +1,16 @@
-/* What went wrong, told without flooding the log. When the API server is away every key fails again and again: of
- * failures that are alike the first ten are told, then how many more there were, every ten seconds, with the last of
- * them. After ten seconds without one it is told from the beginning. None is lost: each is told or counted.
+/* Logs failures without flooding the log. When the API server is unreachable, every key fails again and again.
+ * Of similar failures the first ten are logged; then, every ten seconds, a summary with the number suppressed
+ * and the last error. After ten seconds without one, counting starts over. Every failure is either logged or
+ * counted.
  *
- * Alike are failures with the same text apart from the words that name an object. */
+ * Failures are similar if their texts are equal except for the words that name an object. */
 #ifndef FLYBALL_KUBE_COMPLAINTS_H
 #define FLYBALL_KUBE_COMPLAINTS_H
 
 #include "../base/buf.h"
 #include "../net/loop.h"
 
-enum { COMPLAINT_KINDS = 8 }; /* told apart at a time; the last is for all further ones */
+enum { COMPLAINT_KINDS = 8 }; /* distinct at a time; the last one takes all further kinds */
 
 struct complaint {
     const char *message; /* of the log line */
@@ -19,11 +20,11 @@ struct complaint {
 };
 
 struct complaint_kind {
-    uint64_t sum;      /* of the text; 0: not in use */
-    int told;          /* lines */
-    uint64_t left_out; /* since the last summary */
-    bool heard;        /* likewise */
-    struct buf last;   /* error that was left out */
+    uint64_t sum;        /* hash of the text; 0: unused */
+    int logged;          /* lines logged in full */
+    uint64_t suppressed; /* failures since the last summary */
+    bool seen;           /* at least one failure since the last summary */
+    struct buf last;     /* last suppressed error */
 };
 
 struct complaints {
@@ -34,7 +35,7 @@ struct complaints {
 };
 
 void complaints_init(struct complaints *c, struct loop *loop, const char *controller);
-void complaints_tell(struct complaints *c, const struct complaint *complaint);
-void complaints_done(struct complaints *c); /* tells what was left out so far */
+void complaints_log(struct complaints *c, const struct complaint *complaint);
+void complaints_done(struct complaints *c); /* logs the pending summaries */
 
 #endif

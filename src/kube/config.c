@@ -1,5 +1,5 @@
-/* Where a config comes from: files named by flag, environment or home, or the files of a pod. The
- * documents themselves are kubeconfig.c's. */
+/* Finds the config: files named by flag, environment or home directory, or the service account of the pod.
+ * kubeconfig.c parses the documents. */
 #include "config.h"
 
 #include "../base/file.h"
@@ -24,7 +24,7 @@ static void files_done(struct files *f)
     vec_done(&f->texts);
 }
 
-/* A file that is not there is left out if it may be; any other failure is one. */
+/* A missing file is skipped if `may_lack`; every other failure is returned. */
 static int files_add(struct files *f, str path, bool may_lack, err_t *e)
 {
     auto_buf struct buf text = { 0 };
@@ -70,8 +70,8 @@ static int from_home(struct files *f, const struct kube_config_options *o, struc
         return r;
     if (!f->paths.n)
         return err_set(e, ENOENT,
-                       "no cluster to talk to: " STR_FMT " does not exist, $KUBECONFIG is not set, "
-                       "and this is no pod; name a file with --kubeconfig",
+                       "no kubeconfig found: " STR_FMT " does not exist, $KUBECONFIG is not set, "
+                       "and this is not a pod; pass --kubeconfig FILE",
                        STR_ARG(path));
     return files_parse(f, o, ret, e);
 }
@@ -101,6 +101,7 @@ int kube_config_load(const struct kube_config_options *o, struct kube_config **r
     return from_home(&f, o, ret, e);
 }
 
+/* The token must be readable now; the CA file is read when the client is created. */
 int kube_config_in_cluster(const char *dir, const char *host, const char *port,
                            struct kube_config **ret, err_t *e)
 {
@@ -117,7 +118,7 @@ int kube_config_in_cluster(const char *dir, const char *host, const char *port,
     c->ns =
         r < 0 || !str_trim(buf_str(&ns)).n ? S("default") : arena_str(a, str_trim(buf_str(&ns)));
     if (access(c->token_file.p, R_OK) < 0) {
-        r = err_set(e, errno, "in a pod, but its token %s cannot be read: %s", c->token_file.p,
+        r = err_set(e, errno, "running in a pod, but cannot read its token %s: %s", c->token_file.p,
                     strerror(errno));
         kube_config_free(c);
         return r;

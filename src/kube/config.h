@@ -1,11 +1,11 @@
-/* Where the API server is and who we are.
+/* The address of the API server and the credentials for it.
  *
- * Searched in this order: the file named by --kubeconfig; the files in $KUBECONFIG
+ * Search order: the file named by --kubeconfig; the files in $KUBECONFIG
  * (merged: the first to name a cluster, user, context or current-context wins); in a pod, the
- * service account's files; ~/.kube/config. Relative paths in a file count from that file's folder.
+ * service account's files; ~/.kube/config. Relative paths in a file are relative to its folder.
  *
- * A config holds what was written; what changes while we run (token files, exec plugins) is kept by
- * credentials.h. Secrets never reach a log or an error sentence. */
+ * A config is static; credentials.h keeps what changes at run time (token files, exec plugins). Secrets
+ * never appear in logs or errors. */
 #ifndef FLYBALL_KUBE_CONFIG_H
 #define FLYBALL_KUBE_CONFIG_H
 
@@ -15,18 +15,18 @@ struct exec_plugin; /* see credentials.h */
 
 struct kube_config {
     struct arena arena; /* owns every text here */
-    str where;          /* for sentences: `/home/ann/.kube/config, context "test"` */
+    str where;          /* for errors: `/home/ann/.kube/config, context "test"` */
     str server;         /* https://host:port */
-    str ns;             /* where to work unless told: of the context, the pod, or "default" */
+    str ns;             /* default namespace: of the context, the pod, or "default" */
 
-    str ca_pem, ca_file; /* neither: the system's authorities */
+    str ca_pem, ca_file; /* neither: the system's CAs */
     str tls_server_name;
     bool skip_verify;
 
     str cert_pem, cert_file, key_pem, key_file;
-    str token, token_file; /* the file wins and is read again as it changes */
+    str token, token_file; /* the file wins and is reread as it changes */
     str username, password;
-    str impersonate; /* "as"; "" for nobody */
+    str impersonate; /* "as" in the kubeconfig; empty: no impersonation */
     const struct exec_plugin *exec;
 };
 
@@ -40,7 +40,7 @@ struct exec_plugin {
     size_t env_count;
     bool provide_cluster_info;
     str install_hint;
-    str cluster_json; /* spec.cluster of the question, when asked for */
+    str cluster_json; /* spec.cluster of the ExecCredential, if provide_cluster_info */
 };
 
 struct kube_config_options {
@@ -52,9 +52,9 @@ struct kube_config_options {
 int kube_config_load(const struct kube_config_options *options, struct kube_config **ret, err_t *e);
 void kube_config_free(struct kube_config *c);
 
-/* The parts of it, for tests and the fuzzer. */
+/* The parts of kube_config_load(), for tests and the fuzzer. */
 
-/* One or more kubeconfig documents to a config. `texts[i]` was read from `paths[i]`. */
+/* Merges one or more kubeconfig documents. `texts[i]` was read from `paths[i]`. */
 int kube_config_parse(const str *texts, const str *paths, size_t n,
                       const struct kube_config_options *options, struct kube_config **ret,
                       err_t *e);

@@ -1,10 +1,41 @@
-/* See controller.h. A turn is one reconcile() and the calls it asked for; it ends when reconcile() has
- * returned and the last call was answered. Turns are used again, with their arenas, so that a steady
- * state allocates nothing.
+/* Controllers: from cache changes to keys, from keys to turns, from turns to writes. How a feature uses
+ * one is in controller.h.
  *
- * Before the start changes are not noted: all that is there is looked at then, as after a restart.
- * That, and a resync, goes through a backlog (8 bytes an object) that is fed to the queue in small
- * portions: 100,000 keys at once would take 15 MB. */
+ * The problem. Changes come in bursts and out of order, writes take a round trip each, and everything runs
+ * on one thread. A controller must look at every object that changed, never work on one object twice at
+ * the same time, never overtake its own writes, and not let one failing object delay the others.
+ *
+ *     cache handler --> map or field --> key --+
+ *                                              v
+ *     backlog (start, resync) ----------->  workqueue  --take-->  turn: reconcile()
+ *                                              ^                    |  calls in flight
+ *                                              |                    v
+ *                                              +-- retry, after --  last call answered
+ *
+ * A turn is one call of reconcile() plus the API calls it asked for. It ends when reconcile() has returned
+ * and the last call was answered; only then can its key be taken from the queue again. At most
+ * `spec.workers` turns run at once.
+ *
+ * Invariants:
+ *   - one turn per key at a time (workqueue.c: a key that is added while it is worked on is remembered and
+ *     given out once after the turn);
+ *   - a turn ends exactly once, in turn_end(), and never while reconcile() or one of its callbacks is on
+ *     the stack (`running`), because a callback may ask for more calls;
+ *   - before controller_start() changes are ignored: the start looks at every record anyway, exactly as
+ *     after a restart.
+ *
+ * The backlog. A start or a resync concerns every record of a cache. Adding 100,000 keys to the queue at
+ * once would take 15 MB, so the records (8 bytes each, one reference) go into a backlog and are fed to the
+ * queue 256 at a time, whenever it has no ready key and a worker is free. Changes that arrive meanwhile
+ * are added directly and are therefore served before the rest of the backlog.
+ *
+ * Failures. A failed turn goes back to the queue with its own backoff (workqueue.c) and is logged through
+ * complaints.c, which keeps an outage from flooding the log. When the API server answers again after an
+ * outage, all keys that wait because of a failure become ready at once.
+ *
+ * Ownership: the controller owns its turns, sources and queue. Finished turns are kept on a free list
+ * together with their arenas, so a steady state allocates nothing. What reconcile() allocates in its arena
+ * lives until the turn ends. */
 #include "controller.h"
 
 #include "../base/vec.h"
@@ -17,14 +48,14 @@
 enum { FEED_KEYS = 256 };
 
 struct turn {
-    struct reconcile r; /* first: the feature holds a pointer to it */
-    struct turn *next;  /* of the running or the spare ones */
+    struct reconcile r; /* must be first: features hold a pointer to it */
+    struct turn *next;  /* in the list of running or of spare turns */
     struct work_key *key;
     struct arena arena;
-    struct turn_call *calls; /* not answered yet */
+    struct turn_call *calls; /* not on_call_reply yet */
     bool running;            /* reconcile() or a callback is on the stack */
-    int64_t after_ns;        /* 0: no wish */
-    const char *failure;
+    int64_t after_ns;        /* requeue after this long; 0: not requested */
+    const char *failure;     /* in the arena; NULL: success so far */
 };
 
 struct turn_call {
@@ -34,13 +65,13 @@ struct turn_call {
     void (*then)(struct reconcile *r, const struct kube_reply *reply);
 };
 
-struct watching { /* a cache that leads to keys */
+struct source { /* a cache whose changes become keys */
     struct controller *c;
     struct cache *cache;
-    controller_map_fn *map;       /* NULL: by `offset` */
-    size_t offset;                /* SIZE_MAX: the object's own key */
-    VEC(struct record *) backlog; /* to be looked at; one reference each */
-    struct watching *next;
+    controller_map_fn *map; /* NULL: use `offset` */
+    size_t offset;          /* of the str field with the name; SIZE_MAX: the object's own key */
+    VEC(struct record *) backlog; /* records to add as keys; one reference each */
+    struct source *next;
 };
 
 struct controller {
@@ -48,7 +79,7 @@ struct controller {
     struct kube *kube;
     struct loop *loop;
     struct workqueue queue;
-    struct watching *watching; /* the last is the first that was added */
+    struct source *sources; /* newest first: the last one is the primary cache */
     struct turn *turns, *spare;
     int turn_count;
     bool started;
@@ -56,20 +87,20 @@ struct controller {
     struct timer wake, resync;
     struct controller_metrics *metrics;
     struct complaints complaints;
-    struct kube_return returned;
+    struct kube_recovery recovery;
 };
 
-static void pump(struct controller *c);
+static void run_ready_keys(struct controller *c);
 
-static void pump_deferred(struct deferred *deferred)
+static void on_run_deferred(struct deferred *deferred)
 {
-    pump(container_of(deferred, struct controller, pump));
+    run_ready_keys(container_of(deferred, struct controller, pump));
 }
 
-static void pump_soon(struct controller *c)
+static void schedule_run(struct controller *c)
 {
     if (c->started)
-        loop_defer(c->loop, LOOP_SOON, &c->pump, pump_deferred);
+        loop_defer(c->loop, LOOP_SOON, &c->pump, on_run_deferred);
 }
 
 /* ---- keys */
@@ -77,17 +108,18 @@ static void pump_soon(struct controller *c)
 void controller_add(struct controller *c, str ns, str name)
 {
     workqueue_add(&c->queue, ns, name, loop_mono_ns(c->loop));
-    pump_soon(c);
+    schedule_run(c);
 }
 
 void controller_add_after(struct controller *c, str ns, str name, int64_t after_ns)
 {
     int64_t now = loop_mono_ns(c->loop);
     workqueue_add_at(&c->queue, ns, name, now + after_ns, now);
-    pump_soon(c);
+    schedule_run(c);
 }
 
-static void add_by_field(struct watching *w, const struct record *r)
+/* The key is the object itself, or the object in the same namespace that one of its fields names. */
+static void add_by_field(struct source *w, const struct record *r)
 {
     if (!r)
         return;
@@ -100,9 +132,10 @@ static void add_by_field(struct watching *w, const struct record *r)
         controller_add(w->c, r->ns, name);
 }
 
-static void changed(void *context, const struct record *old, const struct record *now)
+/* Old and new state are both mapped: a change of owner concerns the old owner as well. */
+static void on_cache_change(void *context, const struct record *old, const struct record *now)
 {
-    struct watching *w = context;
+    struct source *w = context;
     if (!w->c->started)
         return;
     if (w->map) {
@@ -113,58 +146,58 @@ static void changed(void *context, const struct record *old, const struct record
     add_by_field(w, now);
 }
 
-static void backlog_fill(struct watching *w)
+static void backlog_fill(struct source *w)
 {
     const struct record *r;
     cache_each(r, w->cache)
         vec_push(&w->backlog, record_ref(r));
 }
 
-static void backlog_drop(struct watching *w)
+static void backlog_clear(struct source *w)
 {
     for (size_t i = 0; i < w->backlog.n; i++)
         record_unref(w->backlog.at[i]);
     vec_done(&w->backlog);
 }
 
-/* A portion of what waits to be looked at; false: nothing does. */
+/* Adds the next FEED_KEYS records of the backlog to the queue. False: the backlog is empty. */
 static bool backlog_feed(struct controller *c)
 {
-    struct watching *w = c->watching;
+    struct source *w = c->sources;
     while (w && !w->backlog.n)
         w = w->next;
     if (!w)
         return false;
     for (size_t i = 0; i < FEED_KEYS && w->backlog.n; i++) {
         struct record *r = w->backlog.at[--w->backlog.n];
-        changed(w, NULL, r);
+        on_cache_change(w, NULL, r);
         record_unref(r);
     }
     if (!w->backlog.n)
-        backlog_drop(w);
+        backlog_clear(w);
     return true;
 }
 
-static void watch_cache(struct controller *c, const struct watching *wanted)
+static void add_source(struct controller *c, const struct source *wanted)
 {
-    struct watching *w = mem_zero(1, sizeof(*w));
+    struct source *w = mem_zero(1, sizeof(*w));
     *w = *wanted;
     w->c = c;
-    w->next = c->watching;
-    c->watching = w;
-    cache_handle(w->cache, changed, w);
+    w->next = c->sources;
+    c->sources = w;
+    cache_handle(w->cache, on_cache_change, w);
     if (c->started)
         backlog_fill(w);
 }
 
 void controller_watch(struct controller *c, struct cache *cache, controller_map_fn *map)
 {
-    watch_cache(c, &(struct watching){ .cache = cache, .map = map, .offset = SIZE_MAX });
+    add_source(c, &(struct source){ .cache = cache, .map = map, .offset = SIZE_MAX });
 }
 
 void controller_watch_by(struct controller *c, struct cache *cache, size_t offset)
 {
-    watch_cache(c, &(struct watching){ .cache = cache, .offset = offset });
+    add_source(c, &(struct source){ .cache = cache, .offset = offset });
 }
 
 void *controller_context(const struct controller *c)
@@ -177,22 +210,23 @@ static void resync_set(struct controller *c);
 static void resync_fired(struct timer *timer)
 {
     struct controller *c = container_of(timer, struct controller, resync);
-    struct watching *first = c->watching;
+    struct source *first = c->sources;
     while (first->next)
         first = first->next;
     backlog_fill(first);
     resync_set(c);
-    pump_soon(c);
+    schedule_run(c);
 }
 
 static void resync_set(struct controller *c)
 {
-    if (c->watching)
+    if (c->sources)
         timer_set(c->loop, &c->resync, loop_mono_ns(c->loop) + c->spec.resync_ns, resync_fired);
 }
 
 /* ---- turns */
 
+/* Copies the key's names: the key may be freed by the queue before the turn's last log line. */
 static struct turn *turn_new(struct controller *c, struct work_key *key)
 {
     struct turn *t = c->spare;
@@ -212,7 +246,7 @@ static struct turn *turn_new(struct controller *c, struct work_key *key)
     return t;
 }
 
-static void turn_give_back(struct controller *c, struct turn *t)
+static void turn_recycle(struct controller *c, struct turn *t)
 {
     struct turn **at = &c->turns;
     while (*at != t)
@@ -224,6 +258,7 @@ static void turn_give_back(struct controller *c, struct turn *t)
     c->turn_count--;
 }
 
+/* Reports the result, hands the key back to the queue (done, retry or requeue) and recycles the turn. */
 static void turn_end(struct controller *c, struct turn *t)
 {
     int64_t now = loop_mono_ns(c->loop);
@@ -231,21 +266,21 @@ static void turn_end(struct controller *c, struct turn *t)
     controller_metrics_turn(c->metrics, result, now - t->key->started_ns);
     if (t->failure) {
         int64_t at = workqueue_retry(&c->queue, t->key, now);
-        complaints_tell(&c->complaints, &(struct complaint){ .message = "reconcile failed",
-                                                             .ns = t->r.ns,
-                                                             .name = t->r.name,
-                                                             .error = t->failure,
-                                                             .retry_ms = (at - now) / NS_PER_MS });
+        complaints_log(&c->complaints, &(struct complaint){ .message = "reconcile failed",
+                                                            .ns = t->r.ns,
+                                                            .name = t->r.name,
+                                                            .error = t->failure,
+                                                            .retry_ms = (at - now) / NS_PER_MS });
     } else {
         workqueue_finish(&c->queue, t->key, now);
     }
     if (t->after_ns && !t->failure)
         workqueue_add_at(&c->queue, t->r.ns, t->r.name, now + t->after_ns, now);
-    turn_give_back(c, t);
-    pump_soon(c);
+    turn_recycle(c, t);
+    schedule_run(c);
 }
 
-static void turn_end_if_over(struct controller *c, struct turn *t)
+static void turn_end_if_complete(struct controller *c, struct turn *t)
 {
     if (!t->running && !t->calls)
         turn_end(c, t);
@@ -262,15 +297,17 @@ static void turn_start(struct controller *c, struct work_key *key)
         reconcile_fail(&t->r, result.failure);
     if (result.after_ns)
         reconcile_again(&t->r, result.after_ns);
-    turn_end_if_over(c, t);
+    turn_end_if_complete(c, t);
 }
 
 static void wake_fired(struct timer *timer)
 {
-    pump(container_of(timer, struct controller, wake));
+    run_ready_keys(container_of(timer, struct controller, wake));
 }
 
-static void pump(struct controller *c)
+/* Starts turns until the workers are busy or there is nothing to do, then sets the timer for the next key
+ * that becomes ready by itself. */
+static void run_ready_keys(struct controller *c)
 {
     struct work_key *key;
     int64_t now = loop_mono_ns(c->loop);
@@ -287,7 +324,7 @@ static void pump(struct controller *c)
         timer_stop(&c->wake);
 }
 
-/* ---- what a turn may do */
+/* ---- the interface for reconcile() */
 
 struct reconciled reconciled_failed(struct reconcile *r, const char *format, ...)
 {
@@ -308,11 +345,11 @@ void reconcile_fail(struct reconcile *r, const char *failure)
 
 void reconcile_warn(struct reconcile *r, const char *message, const char *error)
 {
-    complaints_tell(&r->controller->complaints, &(struct complaint){ .message = message,
-                                                                     .ns = r->ns,
-                                                                     .name = r->name,
-                                                                     .error = error,
-                                                                     .retry_ms = -1 });
+    complaints_log(&r->controller->complaints, &(struct complaint){ .message = message,
+                                                                    .ns = r->ns,
+                                                                    .name = r->name,
+                                                                    .error = error,
+                                                                    .retry_ms = -1 });
 }
 
 void reconcile_again(struct reconcile *r, int64_t after_ns)
@@ -322,7 +359,8 @@ void reconcile_again(struct reconcile *r, int64_t after_ns)
         t->after_ns = after_ns;
 }
 
-static void answered(void *context, const struct kube_reply *reply)
+/* One call of a turn was answered. `then` may ask for more calls, so the turn is marked as running. */
+static void on_call_reply(void *context, const struct kube_reply *reply)
 {
     struct turn_call *call = context;
     struct turn *t = call->turn;
@@ -336,7 +374,7 @@ static void answered(void *context, const struct kube_reply *reply)
     else if (reply->failure)
         reconcile_fail(&t->r, reply->failure);
     t->running = false;
-    turn_end_if_over(t->r.controller, t);
+    turn_end_if_complete(t->r.controller, t);
 }
 
 void reconcile_call(struct reconcile *r, const struct kube_request *request,
@@ -347,7 +385,7 @@ void reconcile_call(struct reconcile *r, const struct kube_request *request,
     *call = (struct turn_call){ .turn = t, .next = t->calls, .then = then };
     t->calls = call;
     struct kube_request copy = *request;
-    copy.done = answered;
+    copy.done = on_call_reply;
     copy.context = call;
     call->call = kube_send(r->controller->kube, &copy);
 }
@@ -385,11 +423,11 @@ void reconcile_apply(struct reconcile *r, const struct resource *resource, struc
 
 /* ---- life */
 
-static void server_returned(struct kube_return *returned)
+static void on_server_recovered(struct kube_recovery *recovery)
 {
-    struct controller *c = container_of(returned, struct controller, returned);
-    workqueue_hurry(&c->queue, loop_mono_ns(c->loop));
-    pump_soon(c);
+    struct controller *c = container_of(recovery, struct controller, recovery);
+    workqueue_retry_now(&c->queue, loop_mono_ns(c->loop));
+    schedule_run(c);
 }
 
 struct controller *controller_new(struct kube *k, const struct controller_spec *spec)
@@ -404,8 +442,8 @@ struct controller *controller_new(struct kube *k, const struct controller_spec *
         c->spec.resync_ns = 36000 * NS_PER_S;
     workqueue_init(&c->queue);
     complaints_init(&c->complaints, c->loop, c->spec.name);
-    c->returned.returned = server_returned;
-    kube_on_return(k, &c->returned);
+    c->recovery.recovered = on_server_recovered;
+    kube_on_recovery(k, &c->recovery);
     c->metrics = controller_metrics_new(kube_metrics(k), c, c->spec.workers);
     return c;
 }
@@ -413,20 +451,20 @@ struct controller *controller_new(struct kube *k, const struct controller_spec *
 void controller_start(struct controller *c)
 {
     c->started = true;
-    for (struct watching *w = c->watching; w; w = w->next)
+    for (struct source *w = c->sources; w; w = w->next)
         backlog_fill(w);
     resync_set(c);
-    pump_soon(c);
+    schedule_run(c);
 }
 
 void controller_stop(struct controller *c)
 {
     c->started = false;
-    for (struct watching *w = c->watching; w; w = w->next)
-        backlog_drop(w);
+    for (struct source *w = c->sources; w; w = w->next)
+        backlog_clear(w);
     timer_stop(&c->wake);
     timer_stop(&c->resync);
-    deferred_cancel(&c->pump);
+    loop_cancel_deferred(&c->pump);
 }
 
 size_t controller_turns(const struct controller *c)
@@ -452,11 +490,11 @@ void controller_free(struct controller *c)
     controller_stop(c);
     turns_free(c->turns);
     turns_free(c->spare);
-    for (struct watching *w = c->watching, *next; w; w = next) {
+    for (struct source *w = c->sources, *next; w; w = next) {
         next = w->next;
         free(w);
     }
-    kube_on_return_forget(&c->returned);
+    kube_off_recovery(&c->recovery);
     complaints_done(&c->complaints);
     controller_metrics_free(c->metrics);
     workqueue_done(&c->queue);

@@ -1,6 +1,6 @@
 /* A controller: caches -> keys -> reconcile() -> writes.
  *
- * A whole one:
+ * A complete one:
  *
  *     struct widget { struct record meta; int64_t size, ready; };
  *     static const struct field widget_fields[] = {
@@ -34,11 +34,11 @@
  *         return 0;
  *     }
  *
- * reconcile() is called with all watched caches synced, one turn at a time for each key. It reads
- * caches, decides, asks for writes and returns; it does not wait. The turn is over when every write it
- * asked for was answered: only then can the same key come again, so a controller never overtakes its
- * own writes. If one failed, the key is retried with backoff (a 404 of something we patch is often
- * fine: use reconcile_call() to see the answer and decide). */
+ * reconcile() is called once all watched caches are synced, one turn per key at a time. It reads caches,
+ * decides, requests writes and returns; it does not block. The turn ends when every write it requested
+ * was answered. Only then can the same key run again, so a controller never overtakes its own writes. If
+ * a write fails, the key is retried with backoff (a 404 on a patch is often fine: use reconcile_call() to
+ * see the reply and decide). */
 #ifndef FLYBALL_KUBE_CONTROLLER_H
 #define FLYBALL_KUBE_CONTROLLER_H
 
@@ -52,23 +52,23 @@ struct manager;
 /* One turn on one key. */
 struct reconcile {
     str ns, name;
-    int64_t now_ns;      /* wall clock; the same through the turn */
-    struct arena *arena; /* scratch; lives until the turn is over */
+    int64_t now_ns;      /* wall clock at the start of the turn */
+    struct arena *arena; /* scratch; lives until the turn ends */
     void *context;       /* of the controller */
     struct controller *controller;
 };
 
 struct reconciled {
-    int64_t after_ns;    /* again after this long at the latest; 0: when something changes */
-    const char *failure; /* retry with backoff; lives in the arena */
+    int64_t after_ns;    /* requeue after this long at the latest; 0: on the next change */
+    const char *failure; /* retry with backoff; in the arena. NULL: success */
 };
 
-static inline struct reconciled reconciled(void) /* all is as it should be */
+static inline struct reconciled reconciled(void) /* nothing left to do */
 {
     return (struct reconciled){ 0 };
 }
 
-static inline struct reconciled reconciled_after(int64_t ns) /* look again then */
+static inline struct reconciled reconciled_after(int64_t ns) /* requeue after `ns` */
 {
     return (struct reconciled){ .after_ns = ns };
 }
@@ -76,23 +76,22 @@ static inline struct reconciled reconciled_after(int64_t ns) /* look again then 
 struct reconciled reconciled_failed(struct reconcile *r, const char *format, ...) PRINTF_LIKE(2, 3);
 
 struct controller_spec {
-    const char *name; /* of metrics and logs */
+    const char *name; /* in metrics and logs */
     struct reconciled (*reconcile)(struct reconcile *r);
     void *context;
-    int64_t resync_ns; /* every key of the first watched cache again this often; 0: 10 h */
-    int workers;       /* turns under way at once; 0: 4 */
+    int64_t resync_ns; /* how often every key of the first watched cache is requeued; 0: 10 h */
+    int workers;       /* concurrent turns; 0: 4 */
 };
 
-/* ---- what leads to a key */
+/* ---- from changes to keys */
 
-/* Which keys a change concerns: calls controller_add() for each. `old` NULL: added; `now` NULL:
- * deleted. */
+/* Calls controller_add() for each key that a change affects. `old` NULL: added; `now` NULL: deleted. */
 typedef void controller_map_fn(struct controller *c, const struct record *old,
                                const struct record *now);
 
 void controller_watch(struct controller *c, struct cache *cache, controller_map_fn *map);
 /* The key is the object's namespace and the text of one of its fields (an owner's name, a target's
- * name): `offset` of a str field. An empty text is no key. */
+ * name): `offset` of a str field. An empty text adds no key. */
 void controller_watch_by(struct controller *c, struct cache *cache, size_t offset);
 void *controller_context(const struct controller *c);
 
@@ -104,31 +103,31 @@ void controller_add_after(struct controller *c, str ns, str name, int64_t after_
 #define OWNER_KIND "metadata.ownerReferences[controller=true].kind"
 #define OWNER_UID "metadata.ownerReferences[controller=true].uid"
 
-/* ---- writes of a turn. `done` and `context` of the request are not used. */
+/* ---- API calls of a turn. `done` and `context` of the request are ignored. */
 
 void reconcile_send(struct reconcile *r, const struct kube_request *request);
-/* `then` sees the answer, may ask for more and may fail the turn with reconcile_fail(). An answer
- * that is no success does not fail the turn by itself. Reads work as well. */
+/* `then` gets the reply, may make more calls and may fail the turn with reconcile_fail(). An error reply
+ * does not fail the turn by itself. Works for reads as well. */
 void reconcile_call(struct reconcile *r, const struct kube_request *request,
                     void (*then)(struct reconcile *r, const struct kube_reply *reply));
-void reconcile_fail(struct reconcile *r, const char *failure); /* copied; the first one counts */
-/* A line of the log that names the key; see complaints.h for when there are many. */
+void reconcile_fail(struct reconcile *r, const char *failure); /* copied; the first one wins */
+/* Logs a warning with the key; complaints.h limits how many lines alike are logged. */
 void reconcile_warn(struct reconcile *r, const char *message, const char *error);
-void reconcile_again(struct reconcile *r, int64_t after_ns); /* the earliest wish counts */
+void reconcile_again(struct reconcile *r, int64_t after_ns); /* the earliest one wins */
 
-/* Merge patch of the key's own status, conditional on nothing; the key's object must exist. */
+/* Merge patch of the status of the key's object, which must exist; unconditional. */
 void reconcile_status(struct reconcile *r, const struct resource *resource, struct json *status);
 /* Server-side apply of a child: `object` has metadata.name, and metadata.namespace unless it is the
  * key's; apiVersion and kind are added. */
 void reconcile_apply(struct reconcile *r, const struct resource *resource, struct json *object);
 
-/* ---- life, for the manager and for tests */
+/* ---- lifecycle, for the manager and for tests */
 
 struct controller *controller_new(struct kube *k, const struct controller_spec *spec);
-void controller_start(struct controller *c);         /* looks at all that the watched caches hold */
+void controller_start(struct controller *c);         /* adds every record of the watched caches */
 void controller_stop(struct controller *c);          /* no new turns */
-size_t controller_turns(const struct controller *c); /* under way */
-void controller_free(struct controller *c);          /* turns under way are cut off */
+size_t controller_turns(const struct controller *c); /* running now */
+void controller_free(struct controller *c);          /* running turns are cancelled */
 
 const char *controller_name(const struct controller *c);
 const struct workqueue *controller_queue(const struct controller *c);

@@ -1,5 +1,5 @@
-/* See controller_metrics.h. What happens is counted at once; what merely is (depth, workers, time under
- * way) and the queue's own counts are taken over when somebody reads. */
+/* See controller_metrics.h. Turns are counted as they end; gauges (depth, workers, running time) and the
+ * queue's own counters are collected when the registry is read. */
 #include "controller_metrics.h"
 
 #include "../base/clock.h"
@@ -64,7 +64,8 @@ static void count_up(struct metric *s, uint64_t now, uint64_t *reported)
     *reported = now;
 }
 
-static void collect(void *context)
+/* Scans the queue for running keys; called when the registry is read. */
+static void collect_metrics(void *context)
 {
     struct controller_metrics *cm = context;
     const struct workqueue *q = controller_queue(cm->c);
@@ -108,7 +109,7 @@ struct controller_metrics *controller_metrics_new(struct metrics *m, const struc
         cm->series[i] = METRIC(metrics_family(m, &spec), name);
     }
     metric_set(cm->series[MOST], workers);
-    metrics_on_read(m, collect, cm);
+    metrics_on_read(m, collect_metrics, cm);
     return cm;
 }
 

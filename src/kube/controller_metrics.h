@@ -1,4 +1,4 @@
-/* What a controller counts, under the names that dashboards made for controller-runtime know. */
+/* Metrics of a controller, under the names that controller-runtime dashboards use. */
 #ifndef FLYBALL_KUBE_CONTROLLER_METRICS_H
 #define FLYBALL_KUBE_CONTROLLER_METRICS_H
 

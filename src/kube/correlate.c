@@ -1,4 +1,10 @@
-/* See correlate.h. One table for three kinds of fact, told apart by the first letter of the key. */
+/* See correlate.h. One table holds three kinds of fact, distinguished by the first letter of the key:
+ *
+ *   o   object: its token bucket against spam
+ *   a   all but the message: the messages seen lately, to combine similar events
+ *   e   one event: its count, first time and name
+ *
+ * Facts are also in a list by last use, and the oldest is deleted when the table is full. */
 #include "correlate.h"
 
 #include "../base/buf.h"
@@ -10,8 +16,8 @@ static const int64_t refill_ns = 300 * NS_PER_S, alike_ns = 600 * NS_PER_S;
 
 struct correlate_fact {
     struct correlate_fact *newer, *older;
-    str key;         /* points behind the struct */
-    double tokens;   /* object: how many more it may have */
+    str key;         /* stored behind the struct */
+    double tokens;   /* object: events it may still emit */
     int64_t seen_ns; /* object: when the tokens were counted; alike, event: last seen */
     uint64_t messages[ALIKE_MAX]; /* alike: hashes of those seen since first_ns */
     size_t n_messages;
@@ -33,7 +39,7 @@ static void push_fact(struct correlate *c, struct correlate_fact *f)
     c->newest = f;
 }
 
-static void forget(struct correlate *c, struct correlate_fact *f)
+static void delete_fact(struct correlate *c, struct correlate_fact *f)
 {
     unlink_fact(c, f);
     map_del(&c->facts, f->key);
@@ -43,11 +49,12 @@ static void forget(struct correlate *c, struct correlate_fact *f)
 void correlate_done(struct correlate *c)
 {
     while (c->newest)
-        forget(c, c->newest);
+        delete_fact(c, c->newest);
     map_done(&c->facts);
 }
 
-static struct correlate_fact *fact(struct correlate *c, char kind, str a, str b)
+/* Finds or creates the fact and makes it the newest. */
+static struct correlate_fact *get_fact(struct correlate *c, char kind, str a, str b)
 {
     auto_buf struct buf key = { 0 };
     buf_putc(&key, kind);
@@ -61,7 +68,7 @@ static struct correlate_fact *fact(struct correlate *c, char kind, str a, str b)
         return f;
     }
     if (c->facts.n >= FACTS_MAX)
-        forget(c, c->oldest);
+        delete_fact(c, c->oldest);
     f = mem_zero(1, sizeof(*f) + key.n);
     memcpy(f + 1, key.p, key.n);
     f->key = (str){ (char *)(f + 1), key.n };
@@ -70,6 +77,7 @@ static struct correlate_fact *fact(struct correlate *c, char kind, str a, str b)
     return f;
 }
 
+/* Takes a token of the object's bucket. True: there was none, drop the event. */
 static bool is_spam(struct correlate_fact *object, int64_t now_ns)
 {
     if (!object->seen_ns)
@@ -84,7 +92,7 @@ static bool is_spam(struct correlate_fact *object, int64_t now_ns)
     return false;
 }
 
-/* Has this kind of event had too many messages lately? */
+/* Has this kind of event had more than ALIKE_MAX different messages lately? */
 static bool is_combined(struct correlate_fact *alike, str message, int64_t now_ns)
 {
     uint64_t hash = map_hash(message);
@@ -103,11 +111,11 @@ static bool is_combined(struct correlate_fact *alike, str message, int64_t now_n
 struct correlated correlate(struct correlate *c, const struct correlate_in *in, int64_t now_ns)
 {
     struct correlated out = { 0 };
-    out.combined = is_combined(fact(c, 'a', in->alike, S("")), in->message, now_ns);
-    out.drop = is_spam(fact(c, 'o', in->object, S("")), now_ns);
+    out.combined = is_combined(get_fact(c, 'a', in->alike, S("")), in->message, now_ns);
+    out.drop = is_spam(get_fact(c, 'o', in->object, S("")), now_ns);
     if (out.drop)
         return out;
-    struct correlate_fact *event = fact(c, 'e', in->alike, out.combined ? S("") : in->message);
+    struct correlate_fact *event = get_fact(c, 'e', in->alike, out.combined ? S("") : in->message);
     if (!event->count)
         event->first_ns = now_ns;
     out.count = ++event->count;

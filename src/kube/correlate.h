@@ -1,10 +1,10 @@
-/* What becomes of an event: dropped, combined, counted or new. Pure: `now` is an argument.
+/* Decides what happens to an event: dropped, combined, counted or new. Pure: `now` is an argument.
  *
- *   spam       an object gets 25 at once, then one in 300 s
- *   combined   more than 10 that differ only in their message within 600 s share one event
- *   repeated   the same again raises the count of the first
+ *   spam       an object may emit 25 at once, then one per 300 s
+ *   combined   more than 10 within 600 s that differ only in their message share one event
+ *   repeated   the same event again increments the count of the first
  *
- * Memory is bounded: of each kind of fact the 1,024 last used are kept. */
+ * Memory is bounded: the 3,072 most recently used facts are kept. */
 #ifndef FLYBALL_KUBE_CORRELATE_H
 #define FLYBALL_KUBE_CORRELATE_H
 
@@ -18,18 +18,18 @@ struct correlate {
 };
 
 struct correlate_in {
-    str object; /* which object, by which component */
-    str alike;  /* all but the message */
+    str object; /* identifies the object */
+    str alike;  /* everything but the message */
     str message;
 };
 
 struct correlated {
     bool drop;
-    bool combined; /* the message is to be marked as standing for several */
+    bool combined; /* the message must be marked as combined */
     int64_t count; /* 1: a new event */
     int64_t first_ns;
-    /* Where the caller keeps the name of the event that was written; lives until the fact is forgotten
-     * and is empty for a new one. */
+    /* Buffer in which the caller keeps the name of the Event it wrote; empty for a new one. Valid until the
+     * next call. */
     char *name;
 };
 

@@ -1,4 +1,13 @@
-/* See credentials.h. */
+/* See credentials.h. The `authorization` header is built when its source changes and only copied per
+ * request. There are three sources:
+ *
+ *   static       token or username and password of the config: set once
+ *   token file   reread before a request, at most every 50 s; also after a 401
+ *   exec plugin  a child process; requests wait until it has printed an ExecCredential
+ *
+ * Invariant: at most one plugin process runs, and after a failure none is started for 10 s. on_change is
+ * always called from the loop, never from inside credentials_ready(), so the client may send or fail calls
+ * in it. The texts of the plugin's last result live in `answer_arena`, which is replaced as a whole. */
 #include "credentials.h"
 
 #include "../base/base64.h"
@@ -25,7 +34,7 @@ struct credentials {
     struct exec_answer answer; /* of the plugin */
     bool has_answer;
     struct child *plugin;    /* running */
-    int64_t plugin_pause_ns; /* mono: not before, after a failure */
+    int64_t plugin_pause_ns; /* mono: do not start the plugin before this time */
     err_t plugin_failure;
     struct timer retry;
 };
@@ -66,7 +75,7 @@ void credentials_free(struct credentials *cr)
     if (!cr)
         return;
     if (cr->plugin)
-        child_abandon(cr->plugin);
+        child_kill(cr->plugin);
     timer_stop(&cr->retry);
     buf_done(&cr->header);
     arena_done(&cr->answer_arena);
@@ -82,7 +91,7 @@ static void read_token_file(struct credentials *cr)
         return;
     auto_buf struct buf text = { 0 };
     if (file_read(cr->config->token_file.p, TOKEN_MAX_BYTES, &text, NULL) < 0)
-        return; /* the old one stays, and the next request looks again */
+        return; /* keep the old token; the next request tries again */
     str token = str_trim(buf_str(&text));
     if (!token.n)
         return;
@@ -94,7 +103,7 @@ static void read_token_file(struct credentials *cr)
 
 static int get_pem(struct arena *a, const struct json *status, const char *key, str *ret, err_t *e)
 {
-    /* PEM as it is, or (as some plugins print it) in base64 */
+    /* plain PEM, or base64 as some plugins print it */
     str text = json_text(json_get(status, key));
     if (!text.n || str_find(text, S("-----BEGIN")) != SIZE_MAX) {
         *ret = text;
@@ -102,7 +111,7 @@ static int get_pem(struct arena *a, const struct json *status, const char *key, 
     }
     auto_buf struct buf bytes = { 0 };
     if (base64_decode(&bytes, text) < 0)
-        return err_set(e, EINVAL, "status.%s is no PEM", key);
+        return err_set(e, EINVAL, "status.%s is not PEM", key);
     *ret = arena_str(a, buf_str(&bytes));
     return 0;
 }
@@ -137,22 +146,23 @@ static bool answer_is_fresh(const struct credentials *cr)
     return cr->has_answer && loop_wall_ns(cr->loop) < cr->answer.expires_ns;
 }
 
-static void plugin_failed(struct credentials *cr, const struct child_result *result)
+static void set_plugin_failure(struct credentials *cr, const struct child_result *result)
 {
     const struct exec_plugin *x = cr->config->exec;
     str words = str_trim(result->errors);
     size_t line = str_find_char(words, '\n');
     if (result->timed_out)
-        err_set(&cr->plugin_failure, ETIMEDOUT, "it did not answer in time");
+        err_set(&cr->plugin_failure, ETIMEDOUT, "timed out");
     else if (result->signal)
-        err_set(&cr->plugin_failure, EIO, "it was ended by signal %d", result->signal);
+        err_set(&cr->plugin_failure, EIO, "killed by signal %d", result->signal);
     else if (result->exit_status)
-        err_set(&cr->plugin_failure, EIO, "it ended with status %d: " STR_FMT, result->exit_status,
+        err_set(&cr->plugin_failure, EIO, "exited with status %d: " STR_FMT, result->exit_status,
                 STR_ARG(str_upto(words, MIN(line, (size_t)200))));
     err_wrap(&cr->plugin_failure, "credential plugin " STR_FMT, STR_ARG(x->command));
 }
 
-static void plugin_ended(void *context, const struct child_result *result)
+/* Stores the new credential and reports whether the client certificate changed, or reports the failure. */
+static void on_plugin_exit(void *context, const struct child_result *result)
 {
     struct credentials *cr = context;
     cr->plugin = NULL;
@@ -161,7 +171,7 @@ static void plugin_ended(void *context, const struct child_result *result)
     bool ok = !result->timed_out && !result->signal && !result->exit_status &&
               exec_answer_parse(&arena, result->out, &answer, &cr->plugin_failure) == 0;
     if (!ok) {
-        plugin_failed(cr, result);
+        set_plugin_failure(cr, result);
         arena_done(&arena);
         cr->plugin_pause_ns = loop_mono_ns(cr->loop) + plugin_pause_ns;
         cr->on_change(cr->context, cr->plugin_failure.text, false);
@@ -172,14 +182,14 @@ static void plugin_ended(void *context, const struct child_result *result)
     arena_done(&cr->answer_arena);
     cr->answer_arena = arena;
     cr->answer = answer;
-    /* one that is expired already is tried all the same, and not asked for again at once */
+    /* use even an expired credential for a while, or the plugin would run in a loop */
     cr->answer.expires_ns = MAX(answer.expires_ns, loop_wall_ns(cr->loop) + plugin_pause_ns);
     cr->has_answer = true;
     set_header(cr, "Bearer", answer.token);
     cr->on_change(cr->context, NULL, cert);
 }
 
-static str question(const struct exec_plugin *x, struct arena *a)
+static str make_exec_info(const struct exec_plugin *x, struct arena *a)
 {
     struct json *q = json_new_obj(a);
     json_set_str(a, q, "apiVersion", x->api_version);
@@ -194,6 +204,7 @@ static str question(const struct exec_plugin *x, struct arena *a)
 
 typedef VEC(const char *) words;
 
+/* Runs the plugin with the arguments and environment of the kubeconfig plus KUBERNETES_EXEC_INFO. */
 static int plugin_start(struct credentials *cr, err_t *e)
 {
     const struct exec_plugin *x = cr->config->exec;
@@ -203,17 +214,18 @@ static int plugin_start(struct credentials *cr, err_t *e)
     for (size_t i = 0; i < x->arg_count; i++)
         vec_push(&argv, x->args[i].p);
     vec_push(&argv, NULL);
-    /* ours come first: the first of a name is what getenv() finds */
+    /* the config's come first: getenv() returns the first match */
     for (size_t i = 0; i < x->env_count; i++)
         vec_push(&env, arena_printf(&a, STR_FMT "=" STR_FMT, STR_ARG(x->env[i].name),
                                     STR_ARG(x->env[i].value))
                            .p);
-    vec_push(&env, arena_printf(&a, "KUBERNETES_EXEC_INFO=" STR_FMT, STR_ARG(question(x, &a))).p);
+    vec_push(&env,
+             arena_printf(&a, "KUBERNETES_EXEC_INFO=" STR_FMT, STR_ARG(make_exec_info(x, &a))).p);
     for (char **var = environ; *var; var++)
         vec_push(&env, *var);
     vec_push(&env, NULL);
     struct child_options options = {
-        .argv = argv.at, .env = env.at, .on_exit = plugin_ended, .context = cr
+        .argv = argv.at, .env = env.at, .on_exit = on_plugin_exit, .context = cr
     };
     int r = child_start(cr->loop, &options, &cr->plugin, e);
     vec_done(&argv);
@@ -224,14 +236,14 @@ static int plugin_start(struct credentials *cr, err_t *e)
     return 0;
 }
 
-/* Told in a later turn, as all callbacks are. */
-static void tell_failure(struct timer *timer)
+/* Reports the failure from the loop, not from inside the caller. */
+static void on_failure_deferred(struct timer *timer)
 {
     struct credentials *cr = container_of(timer, struct credentials, retry);
     cr->on_change(cr->context, cr->plugin_failure.text, false);
 }
 
-static void plugin_ask(struct credentials *cr)
+static void request_plugin_run(struct credentials *cr)
 {
     if (cr->plugin || timer_is_set(&cr->retry))
         return;
@@ -239,16 +251,16 @@ static void plugin_ask(struct credentials *cr)
     if (now >= cr->plugin_pause_ns && plugin_start(cr, &cr->plugin_failure) == 0)
         return;
     cr->plugin_pause_ns = MAX(cr->plugin_pause_ns, now + plugin_pause_ns);
-    timer_set(cr->loop, &cr->retry, now, tell_failure);
+    timer_set(cr->loop, &cr->retry, now, on_failure_deferred);
 }
 
-/* ---- what the client asks */
+/* ---- interface for the client */
 
 bool credentials_ready(struct credentials *cr)
 {
     if (!cr->config->exec || answer_is_fresh(cr))
         return true;
-    plugin_ask(cr);
+    request_plugin_run(cr);
     return false;
 }
 
@@ -262,6 +274,7 @@ void credentials_authorize(struct credentials *cr, struct http_header_list *list
         http_header_list_add(list, S("impersonate-user"), cr->config->impersonate);
 }
 
+/* The next request rereads the token file or runs the plugin again. */
 void credentials_refused(struct credentials *cr)
 {
     cr->read_ns = 0;

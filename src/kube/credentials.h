@@ -1,8 +1,8 @@
-/* Who we are, as it changes while we run: token files that are rotated, plugins whose answers expire.
+/* Credentials that change at run time: rotated token files, and exec plugins whose credentials expire.
  *
- * Token files are read again at most every 50 s; a read that fails keeps the old token. A plugin is
- * run when there is no answer of it, when its answer expired or after a 401, once for all requests
- * that wait, and at most once in 10 s after it failed. Everything stays in memory. */
+ * Token files are reread at most every 50 s; if that fails, the old token stays. A plugin runs if it has not
+ * run yet, if its credential expired or after a 401; once for all waiting requests, and at most once per
+ * 10 s after a failure. Credentials are kept in memory only. */
 #ifndef FLYBALL_KUBE_CREDENTIALS_H
 #define FLYBALL_KUBE_CREDENTIALS_H
 
@@ -11,22 +11,22 @@
 
 struct credentials;
 
-/* `on_change` is called when a plugin ended: `failure` NULL, or why there is nothing to send. `cert`
- * says that the client certificate is another one than before. `c` outlives the credentials. */
+/* `on_change` is called after a plugin exited. `failure` is NULL on success; `cert` is true if the client
+ * certificate changed. `c` must outlive the credentials. */
 typedef void credentials_fn(void *context, const char *failure, bool cert);
 
 struct credentials *credentials_new(struct loop *loop, const struct kube_config *c,
                                     credentials_fn *on_change, void *context);
 void credentials_free(struct credentials *cr);
 
-/* May a request be sent now? If not, a plugin is running and `on_change` will be called. */
+/* Can a request be sent now? If not, a plugin runs and `on_change` will be called. */
 bool credentials_ready(struct credentials *cr);
 void credentials_authorize(struct credentials *cr, struct http_header_list *list);
-void credentials_refused(struct credentials *cr); /* the server said 401 */
-/* The client certificate and key of a plugin; empty when it gave none. */
+void credentials_refused(struct credentials *cr); /* the server returned 401 */
+/* The client certificate and key from the plugin; empty if it returned none. */
 void credentials_cert(const struct credentials *cr, str *ret_cert_pem, str *ret_key_pem);
 
-/* An ExecCredential as printed by a plugin; texts live in the arena. For the fuzzer as well. */
+/* An ExecCredential as printed by a plugin; texts live in the arena. Also used by the fuzzer. */
 struct exec_answer {
     str token, cert_pem, key_pem;
     int64_t expires_ns; /* wall clock; INT64_MAX: never */

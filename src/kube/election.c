@@ -1,9 +1,17 @@
-/* See election.h. One request at a time. The Lease's object is kept as the server last gave it, so that
- * labels and annotations others put there survive our PUT.
+/* Leader election with a Lease; why it is safe is in election.h. One request at a time. The Lease is kept
+ * as the server last returned it, so that labels and annotations of others survive our PUT.
  *
- *   candidate   GET; take it when it is free or its holder was silent for its own duration *by our
- *               clock* (the times written in it are another machine's); else look again in 2 to 4.4 s
- *   leader      PUT every 2 s from what we have; after a conflict GET once and decide again */
+ *     CANDIDATE   GET the Lease. If it is free, or its holder has not renewed it for its own duration,
+ *        |   ^    PUT it; otherwise GET again in 2 to 4.4 s.
+ *   PUT  |   |
+ *     ok v   |  no renewal until the deadline, or another holder
+ *      LEADER     PUT every 2 s from the kept object. After a conflict, GET once and decide again.
+ *        |
+ *        v  election_stop()
+ *     STOPPING    PUT with an empty holder, 3 s at most, so that the next leader need not wait.
+ *
+ * Durations are measured with our own monotonic clock, from the moment a change of the Lease was seen. The
+ * times written in it come from another machine's clock and are only compared for equality. */
 #include "election.h"
 
 #include "../base/random.h"
@@ -20,24 +28,24 @@ struct election {
     struct random random;
     enum el_state state;
     struct kube_call *call;
-    struct timer timer;    /* the next try */
-    struct timer deadline; /* leader: without success until then, it is lost */
-    struct buf object;     /* the Lease as last seen; empty: there is none */
+    struct timer timer;    /* next attempt; STOPPING: give up the release */
+    struct timer deadline; /* LEADER: leadership is lost without a renewal by then */
+    struct buf object;     /* the Lease as last seen; empty: does not exist */
     struct buf holder;
-    int64_t duration_s; /* of the one seen */
+    int64_t duration_s; /* leaseDurationSeconds as last seen */
     int64_t transitions;
-    struct buf renewed;  /* its renewTime: a change shows that the holder lives */
-    int64_t observed_ns; /* mono: when that last changed */
-    int64_t sent_ns;     /* mono: of the PUT under way */
-    int64_t acquired_us; /* wall */
+    struct buf renewed;  /* renewTime as last seen: a change means the holder is alive */
+    int64_t observed_ns; /* mono: when `renewed` or `holder` last changed */
+    int64_t sent_ns;     /* mono: when the current PUT was sent */
+    int64_t acquired_us; /* wall clock, microseconds */
     void (*stopped)(void *context);
     void *stopped_context;
 };
 
-static void look(struct election *el);
+static void read_lease(struct election *el);
 static void write_lease(struct election *el, bool release);
 
-static void trouble(struct election *el, const char *sentence)
+static void report_trouble(struct election *el, const char *sentence)
 {
     if (el->o.on_trouble)
         el->o.on_trouble(el->o.context, sentence);
@@ -51,10 +59,10 @@ static void timer_fired(struct timer *timer)
     if (el->state == EL_LEADER)
         write_lease(el, false);
     else
-        look(el);
+        read_lease(el);
 }
 
-static void try_later(struct election *el)
+static void schedule_retry(struct election *el)
 {
     double period = (double)el->o.retry_period_ns;
     if (el->state == EL_CANDIDATE)
@@ -62,7 +70,8 @@ static void try_later(struct election *el)
     timer_set(el->loop, &el->timer, loop_mono_ns(el->loop) + (int64_t)period, timer_fired);
 }
 
-static void lose(struct election *el)
+/* Closes the gate first: no write may follow, whatever the callback does. */
+static void lose_lease(struct election *el)
 {
     kube_gate(el->o.kube, 0);
     kube_call_cancel(el->call);
@@ -77,11 +86,11 @@ static void lose(struct election *el)
 static void deadline_passed(struct timer *timer)
 {
     struct election *el = container_of(timer, struct election, deadline);
-    trouble(el, "the lease could not be renewed in time");
-    lose(el);
+    report_trouble(el, "lease was not renewed before the renew deadline");
+    lose_lease(el);
 }
 
-/* ---- what was seen */
+/* ---- the Lease as observed */
 
 static void set_text(struct buf *b, str text)
 {
@@ -89,7 +98,8 @@ static void set_text(struct buf *b, str text)
     buf_put(b, text);
 }
 
-static void observe(struct election *el, const struct kube_reply *reply)
+/* Records what the server returned, and when the holder last showed a sign of life. */
+static void observe_lease(struct election *el, const struct kube_reply *reply)
 {
     const struct json *spec = json_get(reply->object, "spec");
     str holder = json_text(json_get(spec, "holderIdentity"));
@@ -112,6 +122,7 @@ static bool is_ours(const struct election *el)
     return str_eq(buf_str(&el->holder), el->o.identity);
 }
 
+/* No holder, ourselves, or a holder that did not renew for its own duration (capped at a day). */
 static bool is_free(const struct election *el)
 {
     int64_t duration_ns = MIN(el->duration_s, 86400) * NS_PER_S;
@@ -120,40 +131,41 @@ static bool is_free(const struct election *el)
 
 /* ---- leading */
 
-static void lead(struct election *el)
+static void become_leader(struct election *el)
 {
     int64_t until = el->sent_ns + el->o.renew_deadline_ns;
     bool first = el->state == EL_CANDIDATE;
     el->state = EL_LEADER;
     kube_gate(el->o.kube, until);
     timer_set(el->loop, &el->deadline, until, deadline_passed);
-    try_later(el);
+    schedule_retry(el);
     if (first && el->o.on_lead)
         el->o.on_lead(el->o.context);
 }
 
-static void wrote(void *context, const struct kube_reply *reply)
+/* A successful PUT makes us leader until `renew_deadline` after it was sent. */
+static void on_lease_written(void *context, const struct kube_reply *reply)
 {
     struct election *el = context;
     el->call = NULL;
     if (!reply->failure)
-        observe(el, reply);
+        observe_lease(el, reply);
     if (el->state == EL_STOPPING) {
         write_lease(el, true);
         return;
     }
     if (!reply->failure) {
-        lead(el);
+        become_leader(el);
         return;
     }
     bool raced = reply->reason == KUBE_CONFLICT || reply->reason == KUBE_ALREADY_EXISTS ||
                  reply->reason == KUBE_NOT_FOUND;
     if (!raced)
-        trouble(el, reply->failure);
+        report_trouble(el, reply->failure);
     if (raced && el->state == EL_LEADER)
-        look(el); /* somebody wrote: once, and decide again */
+        read_lease(el); /* another client wrote the Lease: read it and decide again */
     else
-        try_later(el);
+        schedule_retry(el);
 }
 
 static struct json *lease_object(struct election *el, struct arena *a)
@@ -171,9 +183,11 @@ static struct json *lease_object(struct election *el, struct arena *a)
     return lease;
 }
 
-static void released(void *context, const struct kube_reply *reply);
-static void stop_end(struct election *el);
+static void on_lease_released(void *context, const struct kube_reply *reply);
+static void finish_stop(struct election *el);
 
+/* Sends the Lease with us as holder, or with an empty holder and a duration of 1 s to release it. Counts a
+ * transition only if the holder changes, as client-go does. */
 static void write_lease(struct election *el, bool release)
 {
     auto_arena struct arena a = { 0 };
@@ -191,29 +205,31 @@ static void write_lease(struct election *el, bool release)
     json_set_str(&a, spec, "renewTime", rfc3339_micro_text(now_us, renew));
     json_set_int(&a, spec, "leaseTransitions", transitions);
     el->sent_ns = loop_mono_ns(el->loop);
-    el->call = kube_send(el->o.kube,
-                         &(struct kube_request){ .verb = el->object.n ? KUBE_UPDATE : KUBE_CREATE,
-                                                 .resource = &resource_leases,
-                                                 .ns = el->o.ns,
-                                                 .name = el->o.name,
-                                                 .body = json_to_str(&a, lease),
-                                                 .no_gate = true,
-                                                 .timeout_ns = el->o.renew_deadline_ns,
-                                                 .done = release ? released : wrote,
-                                                 .context = el });
+    el->call =
+        kube_send(el->o.kube,
+                  &(struct kube_request){ .verb = el->object.n ? KUBE_UPDATE : KUBE_CREATE,
+                                          .resource = &resource_leases,
+                                          .ns = el->o.ns,
+                                          .name = el->o.name,
+                                          .body = json_to_str(&a, lease),
+                                          .no_gate = true,
+                                          .timeout_ns = el->o.renew_deadline_ns,
+                                          .done = release ? on_lease_released : on_lease_written,
+                                          .context = el });
 }
 
 static void release_if_ours(struct election *el, const struct kube_reply *reply)
 {
     if (!reply->failure)
-        observe(el, reply);
+        observe_lease(el, reply);
     if (is_ours(el))
         write_lease(el, true);
     else
-        stop_end(el);
+        finish_stop(el);
 }
 
-static void looked(void *context, const struct kube_reply *reply)
+/* Decides what the Lease as read means: take it, give up leadership, or try again later. */
+static void on_lease_read(void *context, const struct kube_reply *reply)
 {
     struct election *el = context;
     el->call = NULL;
@@ -228,22 +244,22 @@ static void looked(void *context, const struct kube_reply *reply)
         return;
     }
     if (reply->failure) {
-        trouble(el, reply->failure);
-        try_later(el);
+        report_trouble(el, reply->failure);
+        schedule_retry(el);
         return;
     }
-    observe(el, reply);
+    observe_lease(el, reply);
     if (is_free(el)) {
         write_lease(el, false);
     } else if (el->state == EL_LEADER) {
-        trouble(el, "somebody else holds the lease");
-        lose(el);
+        report_trouble(el, "another process holds the lease");
+        lose_lease(el);
     } else {
-        try_later(el);
+        schedule_retry(el);
     }
 }
 
-static void look(struct election *el)
+static void read_lease(struct election *el)
 {
     el->call = kube_send(el->o.kube, &(struct kube_request){ .verb = KUBE_GET,
                                                              .resource = &resource_leases,
@@ -251,7 +267,7 @@ static void look(struct election *el)
                                                              .name = el->o.name,
                                                              .no_gate = true,
                                                              .timeout_ns = el->o.renew_deadline_ns,
-                                                             .done = looked,
+                                                             .done = on_lease_read,
                                                              .context = el });
 }
 
@@ -276,7 +292,7 @@ int election_start(const struct election_options *options, struct election **ret
     el->loop = kube_loop(o.kube);
     random_init(&el->random, o.seed, 2);
     kube_gate(o.kube, 0);
-    look(el);
+    read_lease(el);
     *ret = el;
     return 0;
 }
@@ -305,7 +321,7 @@ void election_free(struct election *el)
     free(el);
 }
 
-static void stop_end(struct election *el)
+static void finish_stop(struct election *el)
 {
     void (*stopped)(void *) = el->stopped;
     void *context = el->stopped_context;
@@ -313,18 +329,18 @@ static void stop_end(struct election *el)
     stopped(context);
 }
 
-static void released(void *context, const struct kube_reply *reply)
+static void on_lease_released(void *context, const struct kube_reply *reply)
 {
     struct election *el = context;
     el->call = NULL;
     if (reply->failure)
-        trouble(el, reply->failure);
-    stop_end(el);
+        report_trouble(el, reply->failure);
+    finish_stop(el);
 }
 
-static void release_late(struct timer *timer)
+static void on_release_timeout(struct timer *timer)
 {
-    stop_end(container_of(timer, struct election, timer));
+    finish_stop(container_of(timer, struct election, timer));
 }
 
 void election_stop(struct election *el, void (*done)(void *context), void *context)
@@ -335,8 +351,8 @@ void election_stop(struct election *el, void (*done)(void *context), void *conte
     el->stopped = done;
     el->stopped_context = context;
     kube_gate(el->o.kube, 0);
-    if (holds && !el->call) /* a renewal under way ends first: its version is what we release */
+    if (holds && !el->call) /* a renewal in flight ends first: we release its version */
         write_lease(el, true);
     timer_set(el->loop, &el->timer, loop_mono_ns(el->loop) + (holds ? release_wait_ns : 0),
-              release_late);
+              on_release_timeout);
 }

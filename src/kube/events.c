@@ -1,5 +1,10 @@
-/* See events.h. What an event becomes is correlate.c's; this writes them, one at a time and in order, so
- * that a repeat cannot overtake the event it repeats. */
+/* Writes Events to the API server, one at a time and in order, so that a repetition cannot overtake the Event
+ * it repeats. correlate.c decides whether an event is new, a repetition, combined or dropped.
+ *
+ *     events_emit --> correlate --> queue (1,000 at most) --> POST, or PATCH of the count for a repetition
+ *
+ * A failed write is retried every 10 s, up to 12 times, and blocks the queue meanwhile; a client error
+ * (4xx) is permanent and drops the event. The queue owns its entries; each has its own arena. */
 #include "events.h"
 
 #include "../base/rfc3339.h"
@@ -14,9 +19,9 @@ static const int64_t retry_ns = 10 * NS_PER_S;
 struct outgoing {
     struct outgoing *next;
     struct arena arena;
-    str ns, name; /* of the event */
+    str ns, name; /* of the Event object */
     str body;     /* for a POST */
-    str patch;    /* for a repeat; empty: it is new */
+    str patch;    /* for a repetition; empty: create it */
     int tries;
 };
 
@@ -25,7 +30,7 @@ struct events {
     struct loop *loop;
     str component;
     struct correlate correlate;
-    int64_t stamp_ns; /* of the last new name: time stands still within a turn, names must not */
+    int64_t stamp_ns; /* of the last name: time does not advance within a turn, names must differ */
     struct outgoing *first, **last;
     size_t waiting;
     struct kube_call *call;
@@ -42,7 +47,7 @@ struct events *events_new(struct kube *k, const char *component)
     return ev;
 }
 
-static void drop_first(struct events *ev)
+static void remove_first(struct events *ev)
 {
     struct outgoing *out = ev->first;
     if (!(ev->first = out->next))
@@ -59,7 +64,7 @@ void events_free(struct events *ev)
     kube_call_cancel(ev->call);
     timer_stop(&ev->retry);
     while (ev->first)
-        drop_first(ev);
+        remove_first(ev);
     correlate_done(&ev->correlate);
     free(ev);
 }
@@ -73,21 +78,22 @@ static void retry_fired(struct timer *timer)
     send_first(container_of(timer, struct events, retry));
 }
 
-static bool is_hopeless(const struct kube_reply *reply)
+/* The server will never accept this event; 401 and 429 are about us, not about the event. */
+static bool is_permanent_failure(const struct kube_reply *reply)
 {
     return reply->code >= 400 && reply->code < 500 && reply->reason != KUBE_TOO_MANY_REQUESTS &&
            reply->reason != KUBE_UNAUTHORIZED;
 }
 
-static void written(void *context, const struct kube_reply *reply)
+static void on_event_written(void *context, const struct kube_reply *reply)
 {
     struct events *ev = context;
     struct outgoing *out = ev->first;
     ev->call = NULL;
     if (reply->reason == KUBE_NOT_FOUND && out->patch.n) {
-        out->patch = S(""); /* the server forgot it: anew */
-    } else if (!reply->failure || is_hopeless(reply) || ++out->tries >= TRIES_MAX) {
-        drop_first(ev);
+        out->patch = S(""); /* the Event has expired on the server: create it again */
+    } else if (!reply->failure || is_permanent_failure(reply) || ++out->tries >= TRIES_MAX) {
+        remove_first(ev);
     } else {
         timer_set(ev->loop, &ev->retry, loop_mono_ns(ev->loop) + retry_ns, retry_fired);
         return;
@@ -107,7 +113,7 @@ static void send_first(struct events *ev)
                                                            .ns = out->ns,
                                                            .name = out->name,
                                                            .body = repeat ? out->patch : out->body,
-                                                           .done = written,
+                                                           .done = on_event_written,
                                                            .context = ev });
 }
 
@@ -130,6 +136,7 @@ static void put_object(struct arena *a, struct json *body, const struct event *e
             json_set_str(a, object, rest[i].key, rest[i].value);
 }
 
+/* The Event object for a POST; also used if a PATCH finds that the Event has expired. */
 static str make_body(struct events *ev, struct outgoing *out, const struct event *e,
                      const struct correlated *fate, str message)
 {
@@ -174,7 +181,7 @@ static str cut_message(str message)
 {
     size_t n = MIN(message.n, (size_t)MESSAGE_MAX);
     while (n < message.n && n && ((unsigned char)message.p[n] & 0xc0) == 0x80)
-        n--; /* not in the middle of a character */
+        n--; /* do not split a UTF-8 character */
     return str_upto(message, n);
 }
 

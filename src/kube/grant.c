@@ -1,4 +1,5 @@
-/* See grant.h. */
+/* See grant.h. Two inputs decide: an annotation with a list of namespaces, and ReferenceGrants. Both fail closed: an
+ * empty list, an empty namespace or a field of the wrong type permits nothing. */
 #include "grant.h"
 
 static const struct field from_fields[] = {
@@ -47,6 +48,7 @@ bool grant_list_has(str list, str ns)
     return false;
 }
 
+/* spec.from: group, kind and namespace must all match; there are no wildcards. */
 static bool names_referrer(const struct grant_record *grant, const struct grant_reference *ref)
 {
     for (size_t i = 0; i < grant->from.n; i++) {
@@ -58,7 +60,7 @@ static bool names_referrer(const struct grant_record *grant, const struct grant_
     return false;
 }
 
-/* A name that is there but no text is no name that anything has. */
+/* A name that is not a string matches nothing. */
 static bool names_target(const struct grant_record *grant, const struct grant_reference *ref)
 {
     for (size_t i = 0; i < grant->to.n; i++) {

@@ -1,8 +1,8 @@
 /* See grants.h.
  *
  * A ReferenceGrant is served as v1beta1, since Gateway API 1.5 also as v1: the same objects twice. Only one
- * version is believed, v1 where it is known. A version that is no longer served would keep what it had last,
- * and with it consents that were withdrawn since. */
+ * version is used, v1 where it is served. The cache of a version that is no longer served keeps its last
+ * state, and with it grants that were deleted since. */
 #include "grants.h"
 
 const struct resource resource_grants = { "gateway.networking.k8s.io", "v1", "referencegrants",
@@ -22,7 +22,7 @@ static void count_change(void *context, const struct record *old, const struct r
 
 uint64_t grants_epoch(const struct grants *g)
 {
-    bool beta = g->grants && cache_absent(g->grants); /* which of the two is believed */
+    bool beta = g->grants && cache_absent(g->grants); /* which of the two versions is used */
     return 2 + g->changes * 2 + beta;
 }
 

@@ -1,11 +1,20 @@
-/* See keep.h. Every text is in one shard and stays there. A shard is written as a whole: server-side apply then
- * removes the keys that we no longer name.
+/* State that survives a restart, as named texts in ConfigMaps. The contract is in keep.h.
  *
- *   following   entries are what the caches show
- *   writing     entries are ours; a cache that shows something else makes its shard dirty
+ *     keep_put --> entry in one shard --> dirty --> settle (5 s) and period (60 s) --> server-side apply
+ *                                                                                           |
+ *     keep_get <-- entries <-- cache of the ConfigMap <--------- watch ---------------------+
  *
- * A shard that is dirty is written when its change has settled and its last write is a period ago; one timer serves
- * all shards. A write that failed is a change that was just made: it is tried again after a period. */
+ * Every text is in one shard (one ConfigMap) and stays there. A shard is written as a whole: server-side
+ * apply then removes the keys that are no longer in it.
+ *
+ *   following   entries are copies of what the caches show
+ *   writing     entries are authoritative; a cache that shows anything else makes its shard dirty
+ *
+ * The first keep_put() or keep_del() switches from following to writing, for good. A dirty shard is written
+ * once its change has settled and its last write is a period ago; one timer serves all shards. A failed
+ * write marks the shard dirty again, so it is retried after a period.
+ *
+ * Ownership: entries own their key and text; caches belong to the manager. */
 #include "keep.h"
 
 #include "../base/log.h"
@@ -26,17 +35,17 @@ struct keep_entry {
     char *key, *text; /* owned */
     size_t key_n, text_n;
     size_t shard;
-    uint64_t used; /* counts puts: the smallest was not put for the longest time */
+    uint64_t used; /* number of the last put: the smallest is the least recently used */
 };
 
 struct keep_shard {
     struct keep *k;
-    struct cache *cache; /* the manager's */
+    struct cache *cache; /* owned by the manager */
     str name;            /* in the arena */
     size_t bytes;        /* of its entries */
     bool dirty;
-    int64_t dirty_ns, written_ns; /* mono; written 0: not yet */
-    struct kube_call *call;       /* NULL: no write is under way */
+    int64_t dirty_ns, written_ns; /* mono; written_ns 0: never */
+    struct kube_call *call;       /* write in flight; NULL: none */
 };
 
 struct keep {
@@ -48,7 +57,7 @@ struct keep {
     struct keep_shard shards[KEEP_SHARDS_MAX];
     uint64_t puts;
     bool writing;
-    bool complained; /* about writes that fail */
+    bool failure_logged; /* writes fail, and that was logged */
     struct timer timer;
 };
 
@@ -65,17 +74,17 @@ static size_t entry_bytes(const struct keep_entry *x)
     return x->key_n + x->text_n;
 }
 
-static struct keep_entry *find(const struct keep *k, str key)
+static struct keep_entry *find_entry(const struct keep *k, str key)
 {
     return map_get(&k->entries, key);
 }
 
-static void entry_drop(struct keep *k, struct keep_entry *x)
+static void entry_remove(struct keep *k, struct keep_entry *x)
 {
     k->shards[x->shard].bytes -= entry_bytes(x);
     map_del(&k->entries, (str){ x->key, x->key_n });
-    free(x->key);
-    free(x->text);
+    free(take(x->key));
+    free(take(x->text));
     free(x);
 }
 
@@ -92,7 +101,8 @@ static struct keep_entry *entry_add(struct keep *k, size_t shard, str key, str t
     return x;
 }
 
-static struct keep_entry *least_used(const struct keep *k)
+/* Linear: only needed when all shards are full. */
+static struct keep_entry *find_least_used(const struct keep *k)
 {
     struct keep_entry *found = NULL;
     for (struct map_slot *slot = NULL; (slot = map_next(&k->entries, slot));) {
@@ -105,7 +115,7 @@ static struct keep_entry *least_used(const struct keep *k)
 
 /* ---- writing */
 
-static void schedule(struct keep *k);
+static void schedule_write(struct keep *k);
 
 static void mark_dirty(struct keep_shard *s)
 {
@@ -113,7 +123,7 @@ static void mark_dirty(struct keep_shard *s)
         return;
     s->dirty = true;
     s->dirty_ns = loop_mono_ns(s->k->loop);
-    schedule(s->k);
+    schedule_write(s->k);
 }
 
 static struct json *shard_data(struct arena *a, const struct keep_shard *s)
@@ -129,23 +139,24 @@ static struct json *shard_data(struct arena *a, const struct keep_shard *s)
     return data;
 }
 
-static void written(void *context, const struct kube_reply *reply)
+static void on_shard_written(void *context, const struct kube_reply *reply)
 {
     struct keep_shard *s = context;
     struct keep *k = s->k;
     s->call = NULL;
     if (reply->failure) {
-        if (!k->complained)
+        if (!k->failure_logged)
             log_warn("last good state cannot be saved: a restart may decide differently; retrying",
                      KV("namespace", k->o.ns), KV("name", s->name), KV_C("error", reply->failure));
-        k->complained = true;
+        k->failure_logged = true;
         mark_dirty(s);
     } else {
-        k->complained = false;
+        k->failure_logged = false;
     }
-    schedule(k);
+    schedule_write(k);
 }
 
+/* Applies the whole shard as one ConfigMap. */
 static void write_shard(struct keep_shard *s)
 {
     auto_arena struct arena a = { 0 };
@@ -167,17 +178,18 @@ static void write_shard(struct keep_shard *s)
                                                               .name = s->name,
                                                               .field_manager = k->o.field_manager,
                                                               .body = json_to_str(&a, object),
-                                                              .done = written,
+                                                              .done = on_shard_written,
                                                               .context = s });
 }
 
+/* When a dirty shard may be written. */
 static int64_t due_ns(const struct keep_shard *s)
 {
     int64_t settled = s->dirty_ns + s->k->o.settle_ns;
     return s->written_ns ? MAX(settled, s->written_ns + s->k->o.period_ns) : settled;
 }
 
-static void timer_fired(struct timer *timer)
+static void on_write_timer(struct timer *timer)
 {
     struct keep *k = container_of(timer, struct keep, timer);
     int64_t now = loop_mono_ns(k->loop);
@@ -186,17 +198,17 @@ static void timer_fired(struct timer *timer)
         if (s->dirty && !s->call && due_ns(s) <= now)
             write_shard(s);
     }
-    schedule(k);
+    schedule_write(k);
 }
 
-static void schedule(struct keep *k)
+static void schedule_write(struct keep *k)
 {
     int64_t next = INT64_MAX;
     for (size_t i = 0; i < k->o.shards; i++)
         if (k->shards[i].dirty && !k->shards[i].call)
             next = MIN(next, due_ns(&k->shards[i]));
     if (next != INT64_MAX)
-        timer_set(k->loop, &k->timer, next, timer_fired);
+        timer_set(k->loop, &k->timer, next, on_write_timer);
     else
         timer_stop(&k->timer);
 }
@@ -206,7 +218,7 @@ bool keep_flush(struct keep *k)
     bool busy = false;
     for (size_t i = 0; k && i < k->o.shards; i++) {
         struct keep_shard *s = &k->shards[i];
-        if (s->dirty && !s->call && !k->complained)
+        if (s->dirty && !s->call && !k->failure_logged)
             write_shard(s);
         busy |= s->call != NULL;
     }
@@ -215,38 +227,38 @@ bool keep_flush(struct keep *k)
 
 /* ---- changing */
 
-/* Room for so many bytes more: the shard that has it, after the least used were dropped if need be. */
+/* Returns a shard with room for `bytes` more, evicting the least recently used entries if necessary. */
 static size_t make_room(struct keep *k, size_t bytes)
 {
     for (;;) {
         for (size_t i = 0; i < k->o.shards; i++)
             if (k->shards[i].bytes + bytes <= KEEP_SHARD_BYTES)
                 return i;
-        struct keep_entry *x = least_used(k);
-        log_warn("state is full: the least recently used entry is dropped", KV("name", k->o.name),
+        struct keep_entry *x = find_least_used(k);
+        assert(x); /* a full shard has entries */
+        log_warn("state is full: evicted the least recently used entry", KV("name", k->o.name),
                  KV_C("key", x->key), KV_INT("bytes", entry_bytes(x)));
         mark_dirty(&k->shards[x->shard]);
-        entry_drop(k, x);
+        entry_remove(k, x);
     }
 }
 
 bool keep_put(struct keep *k, str key, str text)
 {
-    struct keep_entry *x = find(k, key);
+    struct keep_entry *x = find_entry(k, key);
     k->writing = true;
     if (x && str_eq((str){ x->text, x->text_n }, text)) {
         x->used = ++k->puts;
         return true;
     }
     if (key.n + text.n > KEEP_SHARD_BYTES) {
-        log_error("state entry is too large to be saved: a restart forgets it",
-                  KV("name", k->o.name), KV("key", key), KV_INT("bytes", text.n),
-                  KV_INT("limit", KEEP_SHARD_BYTES));
+        log_error("state entry is too large and will not survive a restart", KV("name", k->o.name),
+                  KV("key", key), KV_INT("bytes", text.n), KV_INT("limit", KEEP_SHARD_BYTES));
         return false;
     }
     if (x) {
         mark_dirty(&k->shards[x->shard]);
-        entry_drop(k, x);
+        entry_remove(k, x);
     }
     size_t shard = make_room(k, key.n + text.n);
     entry_add(k, shard, key, text)->used = ++k->puts;
@@ -256,19 +268,19 @@ bool keep_put(struct keep *k, str key, str text)
 
 void keep_del(struct keep *k, str key)
 {
-    struct keep_entry *x = find(k, key);
+    struct keep_entry *x = find_entry(k, key);
     k->writing = true;
     if (!x)
         return;
     mark_dirty(&k->shards[x->shard]);
-    entry_drop(k, x);
+    entry_remove(k, x);
 }
 
 /* ---- reading */
 
 str keep_get(const struct keep *k, str key)
 {
-    const struct keep_entry *x = find(k, key);
+    const struct keep_entry *x = find_entry(k, key);
     return x ? (str){ x->text, x->text_n } : (str){ NULL, 0 };
 }
 
@@ -303,7 +315,7 @@ static void shard_clear(struct keep_shard *s)
             vec_push(&own, x);
     }
     for (size_t i = 0; i < own.n; i++)
-        entry_drop(k, own.at[i]);
+        entry_remove(k, own.at[i]);
     vec_done(&own);
 }
 
@@ -314,14 +326,15 @@ static void shard_load(struct keep_shard *s, const struct json *data)
     shard_clear(s);
     json_each(m, data) {
         str text = json_text(m->value);
-        if (!json_is(m->value, JSON_STR) || find(k, m->key) ||
+        if (!json_is(m->value, JSON_STR) || find_entry(k, m->key) ||
             s->bytes + m->key.n + text.n > KEEP_SHARD_BYTES)
             continue;
         entry_add(k, (size_t)(s - k->shards), m->key, text);
     }
 }
 
-static void shard_changed(void *context, const struct record *old, const struct record *now)
+/* Following: loads the ConfigMap. Writing: restores our texts if another client changed or deleted it. */
+static void on_shard_change(void *context, const struct record *old, const struct record *now)
 {
     struct keep_shard *s = context;
     auto_arena struct arena a = { 0 };
@@ -357,7 +370,7 @@ static int open_shard(struct keep *k, size_t i, err_t *e)
     };
     if (manager_cache(k->m, &spec, &s->cache, e) < 0)
         return -e->code;
-    cache_handle(s->cache, shard_changed, s);
+    cache_handle(s->cache, on_shard_change, s);
     return 0;
 }
 
@@ -365,7 +378,7 @@ int keep_new(struct manager *m, const struct keep_options *options, struct keep 
 {
     struct keep *k = mem_zero(1, sizeof(*k));
     assert(options->shards <= KEEP_SHARDS_MAX);
-    *ret = k; /* the caches know it: it lives until the manager's features stop */
+    *ret = k; /* handlers of the caches refer to it: freed when the features stop */
     k->m = m;
     k->loop = manager_loop(m);
     k->o = *options;

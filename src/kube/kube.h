@@ -1,29 +1,29 @@
-/* kube: the controller runtime. A feature declares what it wants to know and what to do about it; this
+/* kube: the controller runtime. A feature declares which objects it needs and how to reconcile them; this
  * folder lists, watches, caches, queues, retries, elects a leader and writes.
  *
  *   config        kubeconfig files, in-cluster files, credentials that rotate
  *   resource      which API: group, version, plural
  *   client        one request, one callback: verbs, errors, retries, rate limit, write gate
- *   cache         what a watch keeps: packed records by name and by declared indexes
- *   listwatch     fills a cache and keeps it true, through everything a network can do
- *   workqueue     keys to reconcile: once each, with backoff (pure: time is an argument)
+ *   cache         packed records of a watched resource, by name and by declared indexes
+ *   listwatch     fills a cache and keeps it current, whatever the network does
+ *   workqueue     keys to reconcile: each at most once, with backoff (pure: time is an argument)
  *   controller    caches -> keys -> reconcile() -> writes
- *   complaints    what went wrong, told without flooding the log
- *   grant         may an object name another in another namespace? grants: the same, watched
- *   events        what users see in `kubectl describe`
- *   election      one leader, by a Lease
- *   keep          what must survive a restart: named texts in ConfigMaps of ours
- *   manager       all of it together, for `flyball operator` and `flyball agent`; struct feature
+ *   complaints    logs failures without flooding the log
+ *   grant         permission for references across namespaces; grants: the watches behind it
+ *   events        Events for `kubectl describe`
+ *   election      leader election with a Lease
+ *   keep          state that survives a restart: named texts in ConfigMaps
+ *   manager       runs the features of `flyball operator` and `flyball agent`; struct feature
  *
- * One thread: everything runs on the loop, so a feature needs no lock. Callbacks come from the loop,
- * never from inside the call that asked for them.
+ * One thread: everything runs on the loop, so a feature needs no locks. Callbacks are made by the loop,
+ * never from inside the function that requested them.
  *
  * Memory: a cache owns its records, counted by reference; a record, a reply or a reconcile handed to
- * a callback is valid until the callback returns (a reconcile: until its turn is over). Keep a
- * record longer with record_ref(). What is passed in is copied.
+ * a callback is valid until the callback returns (a reconcile: until its turn ends). Keep a
+ * record longer with record_ref(). Arguments are copied.
  *
  * Read first: struct feature (manager.h), struct reconcile (controller.h), struct field
- * (json/project.h). docs of a whole small controller: controller.h. */
+ * (json/project.h). A complete small controller is in the comment of controller.h. */
 #ifndef FLYBALL_KUBE_H
 #define FLYBALL_KUBE_H
 

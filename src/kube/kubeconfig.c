@@ -1,8 +1,11 @@
-/* kubeconfig documents to one config: merge, pick a context, resolve what it names. Nothing here reads
- * a file; config.c does.
+/* Parses kubeconfig documents: merges them, selects a context and resolves its cluster and user. This file does
+ * no I/O; config.c reads the files.
  *
- * Merging is by name and the first file wins, which for our purpose is the same as looking a name up in
- * the files in their order. Every error names the file and the place in it. */
+ *     texts --yaml--> sources --current-context--> context --> cluster, user --> struct kube_config
+ *
+ * Entries are merged by name and the first file wins, which is the same as searching the files in order, so no
+ * merged document is built. Every error names the file and the field. The tables of `struct member` are the
+ * grammar. Parsed trees live in a temporary arena; all texts of the result are copied into the config's. */
 #include "config.h"
 
 #include "../base/base64.h"
@@ -13,7 +16,7 @@ struct source {
     struct json *root;
 };
 
-/* A named entry that was found: what it holds, and which file it came from. */
+/* A named entry that was found, and the file it is from. */
 struct entry {
     str path;          /* of the file */
     const char *list;  /* "clusters" */
@@ -29,10 +32,10 @@ struct load {
     err_t *e;
 };
 
-/* ---- typed members, with errors that say where */
+/* ---- typed members, with errors that name the field */
 
-static int wrong_type(struct load *l, const struct entry *in, const char *key,
-                      const struct json *found, const char *wanted)
+static int fail_wrong_type(struct load *l, const struct entry *in, const char *key,
+                           const struct json *found, const char *wanted)
 {
     return err_set(l->e, EINVAL, STR_FMT ": %s[" STR_FMT "].%s.%s is %s %s, but must be %s",
                    STR_ARG(in->path), in->list, STR_ARG(in->name), in->inner, key,
@@ -51,7 +54,7 @@ static int get_text(struct load *l, const struct entry *in, const char *key, voi
     if (is_absent(v))
         return 0;
     if (v->type != JSON_STR)
-        return wrong_type(l, in, key, v, "a string");
+        return fail_wrong_type(l, in, key, v, "a string");
     *(str *)ret = arena_str(&l->config->arena, json_text(v));
     return 0;
 }
@@ -62,7 +65,7 @@ static int get_bool(struct load *l, const struct entry *in, const char *key, voi
     if (is_absent(v))
         return 0;
     if (v->type != JSON_BOOL)
-        return wrong_type(l, in, key, v, "true or false");
+        return fail_wrong_type(l, in, key, v, "true or false");
     *(bool *)ret = v->boolean;
     return 0;
 }
@@ -75,13 +78,13 @@ static int get_base64(struct load *l, const struct entry *in, const char *key, v
         return r;
     auto_buf struct buf bytes = { 0 };
     if (base64_decode(&bytes, text) < 0)
-        return err_set(l->e, EINVAL, STR_FMT ": %s[" STR_FMT "].%s.%s is no valid base64",
+        return err_set(l->e, EINVAL, STR_FMT ": %s[" STR_FMT "].%s.%s is not valid base64",
                        STR_ARG(in->path), in->list, STR_ARG(in->name), in->inner, key);
     *(str *)ret = arena_str(&l->config->arena, buf_str(&bytes));
     return 0;
 }
 
-/* A path counts from the folder of the file that names it. */
+/* A relative path is relative to the folder of the file that contains it. */
 static str resolve_path(struct arena *a, str file, str path)
 {
     size_t slash = file.n;
@@ -134,7 +137,9 @@ static str names_of(struct load *l, const char *list)
     return arena_str(&l->config->arena, names.n ? buf_str(&names) : S("none"));
 }
 
-static int find(struct load *l, const char *list, const char *inner, str name, struct entry *ret)
+/* Finds the named entry in the first file that has it; fails with the available names otherwise. */
+static int find_entry(struct load *l, const char *list, const char *inner, str name,
+                      struct entry *ret)
 {
     for (size_t i = 0; i < l->n; i++) {
         const struct json *entries = json_get(l->sources[i].root, list);
@@ -153,13 +158,13 @@ static int find(struct load *l, const char *list, const char *inner, str name, s
             return 0;
         }
     }
-    return err_set(l->e, ENOENT, STR_FMT ": there is no %s \"" STR_FMT "\"; there is: " STR_FMT,
+    return err_set(l->e, ENOENT, STR_FMT ": %s \"" STR_FMT "\" not found; available: " STR_FMT,
                    STR_ARG(l->sources[0].path), inner, STR_ARG(name), STR_ARG(names_of(l, list)));
 }
 
 /* ---- the parts of a config */
 
-static int refuse(struct load *l, const struct entry *in, const char *key, const char *why)
+static int reject_member(struct load *l, const struct entry *in, const char *key, const char *why)
 {
     if (is_absent(json_get(in->value, key)))
         return 0;
@@ -169,6 +174,8 @@ static int refuse(struct load *l, const struct entry *in, const char *key, const
 
 #define AT(field) offsetof(struct kube_config, field)
 
+/* Address and trust of the API server. Settings that would change where traffic goes but are not supported
+ * are errors, not ignored. */
 static int read_cluster(struct load *l, const struct entry *in)
 {
     static const struct member members[] = {
@@ -185,12 +192,13 @@ static int read_cluster(struct load *l, const struct entry *in)
         return r;
     if (!c->server.n)
         return err_set(l->e, EINVAL,
-                       STR_FMT ": clusters[" STR_FMT "].cluster.server is missing; an address such "
-                               "as https://10.0.0.1:6443 is expected",
+                       STR_FMT ": clusters[" STR_FMT "].cluster.server is missing; set it to an "
+                               "address such as https://10.0.0.1:6443",
                        STR_ARG(in->path), STR_ARG(in->name));
-    return refuse(l, in, "proxy-url", "proxies are not supported");
+    return reject_member(l, in, "proxy-url", "proxies are not supported");
 }
 
+/* Arguments and environment of the plugin, copied into the config. */
 static int read_exec_args(struct load *l, const struct entry *in, struct exec_plugin *x)
 {
     const struct json *args = json_get(in->value, "args"), *env = json_get(in->value, "env");
@@ -199,7 +207,7 @@ static int read_exec_args(struct load *l, const struct entry *in, struct exec_pl
     for (size_t i = 0; i < json_len(args); i++) {
         const struct json *arg = json_item(args, i);
         if (!json_is(arg, JSON_STR))
-            return wrong_type(l, in, "args", args, "a list of strings");
+            return fail_wrong_type(l, in, "args", args, "a list of strings");
         texts[i] = arena_str(a, json_text(arg));
     }
     struct exec_env *pairs = arena_array(a, json_len(env), sizeof(*pairs));
@@ -209,7 +217,8 @@ static int read_exec_args(struct load *l, const struct entry *in, struct exec_pl
         pairs[i].value = arena_str(a, json_text(json_get(pair, "value")));
         if (!pairs[i].name.n || str_find_char(pairs[i].name, '=') != SIZE_MAX ||
             !json_is(json_get(pair, "value"), JSON_STR))
-            return wrong_type(l, in, "env", env, "a list of names and values that are strings");
+            return fail_wrong_type(l, in, "env", env,
+                                   "a list of names and values that are strings");
     }
     x->args = texts;
     x->arg_count = json_len(args);
@@ -218,7 +227,7 @@ static int read_exec_args(struct load *l, const struct entry *in, struct exec_pl
     return 0;
 }
 
-/* What a plugin that asks for it is told about the cluster. */
+/* spec.cluster of the ExecCredential, for plugins with provideClusterInfo. */
 static str cluster_info(struct load *l, const struct entry *cluster)
 {
     struct arena *a = &l->config->arena;
@@ -243,6 +252,7 @@ static str cluster_info(struct load *l, const struct entry *cluster)
     return json_to_str(a, info);
 }
 
+/* The exec plugin of the user, if any. The plugin runs without a terminal, so interactiveMode Always is an error. */
 static int read_exec(struct load *l, const struct entry *user, const struct entry *cluster)
 {
     static const struct member members[] = {
@@ -265,7 +275,7 @@ static int read_exec(struct load *l, const struct entry *user, const struct entr
     if (r < 0)
         return r;
     if (!x->command.n)
-        return wrong_type(l, &in, "command", NULL, "the name of a program");
+        return fail_wrong_type(l, &in, "command", NULL, "the name of a program");
     if (!str_eq(x->api_version, S("client.authentication.k8s.io/v1")) &&
         !str_eq(x->api_version, S("client.authentication.k8s.io/v1beta1")))
         return err_set(l->e, EINVAL,
@@ -273,7 +283,7 @@ static int read_exec(struct load *l, const struct entry *user, const struct entr
                                "\", but must be client.authentication.k8s.io/v1 or v1beta1",
                        STR_ARG(in.path), STR_ARG(in.name), STR_ARG(x->api_version));
     if (str_eq(json_text(json_get(exec, "interactiveMode")), S("Always")))
-        return refuse(l, &in, "interactiveMode", "there is no terminal here");
+        return reject_member(l, &in, "interactiveMode", "interactive plugins are not supported");
     if (str_find_char(x->command, '/') != SIZE_MAX)
         x->command = resolve_path(&l->config->arena, in.path, x->command);
     if (x->provide_cluster_info)
@@ -282,6 +292,7 @@ static int read_exec(struct load *l, const struct entry *user, const struct entr
     return 0;
 }
 
+/* Client certificate, token or password. A certificate without its key, or the reverse, is an error. */
 static int read_user(struct load *l, const struct entry *in)
 {
     static const struct member members[] = {
@@ -306,7 +317,7 @@ static int read_user(struct load *l, const struct entry *in)
                        STR_FMT ": users[" STR_FMT "].user has a client %s but no client %s",
                        STR_ARG(in->path), STR_ARG(in->name), has_cert ? "certificate" : "key",
                        has_cert ? "key" : "certificate");
-    return refuse(l, in, "auth-provider", "only exec plugins are supported");
+    return reject_member(l, in, "auth-provider", "only exec plugins are supported");
 }
 
 /* ---- all together */
@@ -320,8 +331,8 @@ static int parse_all(struct load *l, struct arena *trees, const str *texts, cons
             return err_wrap(l->e, STR_FMT, STR_ARG(paths[i]));
         if (s->root->type != JSON_OBJ && s->root->type != JSON_NULL)
             return err_set(l->e, EINVAL,
-                           STR_FMT " is no kubeconfig: a mapping with clusters, users and contexts "
-                                   "is expected",
+                           STR_FMT " is not a kubeconfig: expected a mapping with clusters, users "
+                                   "and contexts",
                            STR_ARG(paths[i]));
     }
     return 0;
@@ -334,17 +345,17 @@ static int pick_context(struct load *l, const char *wanted, struct entry *ret)
         name = json_text(json_get(l->sources[i].root, "current-context"));
     if (!name.n)
         return err_set(l->e, EINVAL,
-                       STR_FMT
-                       ": current-context is not set; name one with --context; there is: " STR_FMT,
+                       STR_FMT ": current-context is not set; pass --context; available: " STR_FMT,
                        STR_ARG(l->sources[0].path), STR_ARG(names_of(l, "contexts")));
-    return find(l, "contexts", "context", name, ret);
+    return find_entry(l, "contexts", "context", name, ret);
 }
 
 struct names {
     str cluster, user, ns;
 };
 
-static int build(struct load *l, const struct kube_config_options *o)
+/* Fills the config from the selected context, its cluster and its user. */
+static int build_config(struct load *l, const struct kube_config_options *o)
 {
     static const struct member members[] = {
         { "cluster", get_text, offsetof(struct names, cluster) },
@@ -358,10 +369,10 @@ static int build(struct load *l, const struct kube_config_options *o)
     int r = pick_context(l, o->context, &context);
     if (r < 0 || (r = get_members(l, &context, members, &names)) < 0)
         return r;
-    if ((r = find(l, "clusters", "cluster", names.cluster, &cluster)) < 0 ||
+    if ((r = find_entry(l, "clusters", "cluster", names.cluster, &cluster)) < 0 ||
         (r = read_cluster(l, &cluster)) < 0)
         return r;
-    if (names.user.n && ((r = find(l, "users", "user", names.user, &user)) < 0 ||
+    if (names.user.n && ((r = find_entry(l, "users", "user", names.user, &user)) < 0 ||
                          (r = read_user(l, &user)) < 0 || (r = read_exec(l, &user, &cluster)) < 0))
         return r;
     c->ns = names.ns;
@@ -382,7 +393,7 @@ int kube_config_parse(const str *texts, const str *paths, size_t n,
     struct load l = { c, arena_array(&trees, n, sizeof(struct source)), n, e ? e : &unused };
     int r = parse_all(&l, &trees, texts, paths);
     if (r >= 0)
-        r = build(&l, options);
+        r = build_config(&l, options);
     if (r < 0) {
         kube_config_free(c);
         return r;

@@ -1,12 +1,28 @@
-/* See listwatch.h. One stream at a time: every state but the pause has a call under way.
+/* List and watch: the loop that fills one cache and keeps it current. The contract is in listwatch.h.
  *
- *   STREAMING   a watch whose initial events are still coming
- *   LISTING     a page of a list
- *   WATCHING    live events
- *   PAUSED      after a failure
+ * The problem. A watch is a stream of changes from a server that can cut it, repeat it, fill it with
+ * garbage, restart, or forget the version we stopped at. Controllers must still see the latest state of
+ * every object, each change once, and never an older state after a newer one.
  *
- * What follows a failure is decided by two facts: `has_list` (is there a version to watch from?) and
- * whether streaming works. So every 410 is has_list = false, and every cut is only a pause. */
+ * The invariant. `rv` is the version last applied to the cache, and `has_list` is true only if a watch from
+ * `rv` misses nothing. Both change only together with the cache, so a stream can end at any byte: what
+ * arrived whole was applied, and the rest is sent again. One stream at a time; only PAUSED has no call:
+ *
+ *     STREAMING --- refused, or no end of the initial events ---> LISTING (a page; the next page ...)
+ *         |  bookmark that ends the initial events                   |  last page
+ *         +-------------------------> WATCHING <---------------------+
+ *                                        |  end of stream: watch again from `rv`
+ *     PAUSED <-- failure in any state ---+  410: has_list = false, list again
+ *
+ * start_next_stream() looks at two facts only: `has_list`, and whether the server supports streaming lists.
+ * So every 410 (list, continue token, watch, event) is `has_list = false`, and every cut is only a pause.
+ *
+ * How bytes move. A body goes piece by piece through json/frame.c, which cuts it into lines or items, and
+ * json/project.c, which keeps the declared fields: memory is the cache plus one object at a time.
+ *
+ * Not done: lists with resourceVersion=0 (a stale server may answer, and the cache would go back in time);
+ * clearing the cache on 410 (handlers would see every object deleted and added again); waiting out the
+ * backoff after an outage (kube_on_recovery() ends the pause when any request is answered again). */
 #include "listwatch.h"
 
 #include "../base/random.h"
@@ -18,19 +34,18 @@ enum lw_state { LW_STREAMING, LW_LISTING, LW_WATCHING, LW_PAUSED };
 enum {
     WATCH_LEAST_S = 300,
     WATCH_SPREAD_S = 300,
-    STUCK_MAX = 5,         /* failures in a row without progress before we list again */
-    EXPIRED_PAGES_MAX = 2, /* continue tokens lost before we list without pages */
+    STUCK_MAX = 5,         /* failures in a row without progress before listing again */
+    EXPIRED_PAGES_MAX = 2, /* expired continue tokens before listing without pages */
 };
 
-/* What a server may send. None of these is near what a cluster has: they end what would never end. */
+/* What a server may send. No real cluster is near these limits; they end responses that never would. */
 enum {
-    ITEMS_MAX =
-        1 << 20,      /* of a list, or of initial events; the largest clusters have 200,000 pods */
-    PAGES_MAX = 8192, /* of a list */
+    ITEMS_MAX = 1 << 20,   /* per list; the largest clusters have 200,000 pods */
+    PAGES_MAX = 8192,      /* of a list */
     EMPTY_PAGES_MAX = 64,  /* in a row; a selector may leave some pages without an item */
-    BOOKMARKS_MAX = 10000, /* of a watch without an event in between; there is one a minute */
-    VERSION_MAX = 1 << 10, /* bytes: it is a number in practice, and part of our next request */
-    TOKEN_MAX = 16 << 10,  /* of a continue token, likewise */
+    BOOKMARKS_MAX = 10000, /* of a watch without an event in between; normally one per minute */
+    VERSION_MAX = 1 << 10, /* bytes; it is a number in practice, and part of our next request */
+    TOKEN_MAX = 16 << 10,  /* bytes of a continue token, likewise */
 };
 
 static const int64_t backoff_first_ns = 800 * NS_PER_MS, backoff_most_ns = 30 * NS_PER_S,
@@ -44,30 +59,28 @@ struct listwatch {
     struct loop *loop;
     struct random random;
     enum lw_state state;
-    struct kube_call *call;
-    struct frame frame;
-    struct buf rv;            /* watch from here; a new list may not be older */
-    struct buf continue_from; /* next page */
+    struct kube_call *call;   /* owned; NULL only while PAUSED */
+    struct frame frame;       /* cuts the body into lines or items */
+    struct buf rv;            /* version last applied; a new list may not be older */
+    struct buf continue_from; /* token of the next page; empty: first page or no more */
     bool has_list, once_synced;
-    bool any_version;  /* the server refused `rv`: whatever it has will do */
-    bool no_streaming; /* the server does not know it */
-    bool list_next;    /* it did not work this time */
+    bool any_version;  /* the server refused `rv`: accept any version */
+    bool no_streaming; /* the server does not support streaming lists */
+    bool list_next;    /* streaming failed this time: list in pages next */
     int expired_pages, failures, stuck;
-    int64_t failed_ns;  /* mono: the last failure */
-    int64_t started_ns; /* mono: of this stream */
-    int64_t listed_ns;  /* mono: the last list was complete */
-    uint64_t seen;      /* lines and items of this stream */
-    uint64_t items;     /* of this list, all pages, or of the initial events */
-    int pages, empty_pages,
-        bookmarks;      /* of this list; in a row; of this watch since its last event */
-    bool answered;      /* this stream: the server is there */
-    struct timer timer; /* PAUSED: go on; STREAMING and WATCHING: it takes too long */
-    struct kube_return returned;
+    int64_t failed_ns;                 /* mono: the last failure */
+    int64_t started_ns;                /* mono: start of this stream */
+    int64_t listed_ns;                 /* mono: end of the last complete list */
+    uint64_t seen;                     /* lines and items of this stream */
+    uint64_t items;                    /* of this list, all pages, or of the initial events */
+    int pages, empty_pages, bookmarks; /* of this list; in a row; since the last event */
+    bool answered;                     /* this stream got a response, so the server is reachable */
+    struct timer timer;                /* PAUSED: end of the pause; STREAMING, WATCHING: timeout */
+    struct kube_recovery recovery;
     struct listwatch_stats stats;
 };
 
-static void go_on(struct listwatch *w);
-static void failed(struct listwatch *w, const char *why);
+static void start_next_stream(struct listwatch *w);
 
 static void set_text(struct buf *b, str text)
 {
@@ -77,35 +90,36 @@ static void set_text(struct buf *b, str text)
 
 /* ---- the end of a stream */
 
-static void drop_call(struct listwatch *w)
+static void cancel_call(struct listwatch *w)
 {
     kube_call_cancel(w->call);
     w->call = NULL;
     timer_stop(&w->timer);
 }
 
-static void pause_over(struct timer *timer)
+static void on_pause_end(struct timer *timer)
 {
-    go_on(container_of(timer, struct listwatch, timer));
+    start_next_stream(container_of(timer, struct listwatch, timer));
 }
 
-/* Another was answered: no need to wait for the end of the pause. */
-static void server_returned(struct kube_return *returned)
+/* Another request was answered, so the server is back: end the pause early. */
+static void on_server_recovered(struct kube_recovery *recovery)
 {
-    struct listwatch *w = container_of(returned, struct listwatch, returned);
+    struct listwatch *w = container_of(recovery, struct listwatch, recovery);
     if (w->state != LW_PAUSED)
         return;
     timer_stop(&w->timer);
-    go_on(w);
+    start_next_stream(w);
 }
 
-static void failed(struct listwatch *w, const char *why)
+/* Ends the stream and waits with backoff. After STUCK_MAX failures without progress, `rv` is suspected. */
+static void pause_after_failure(struct listwatch *w, const char *why)
 {
     int64_t now = loop_mono_ns(w->loop);
     if (now - w->failed_ns > quiet_ns)
         w->failures = 0;
     if (!w->seen && w->answered && ++w->stuck >= STUCK_MAX) {
-        w->has_list = false; /* perhaps it is the version that does not work */
+        w->has_list = false; /* the version itself may be the cause */
         w->any_version = true;
     }
     double delay = (double)backoff_first_ns * (double)(UINT64_C(1) << MIN(w->failures, 10));
@@ -115,18 +129,18 @@ static void failed(struct listwatch *w, const char *why)
     w->stats.failures++;
     if (w->o.on_trouble)
         w->o.on_trouble(w->o.context, why);
-    drop_call(w);
-    frame_reset(&w->frame); /* what came of an object too large is not kept for 30 s */
+    cancel_call(w);
+    frame_reset(&w->frame); /* do not hold half of a large object during the pause */
     if (!cache_synced(w->o.cache) && w->state != LW_WATCHING)
         cache_clear(w->o.cache);
     w->state = LW_PAUSED;
-    timer_set(w->loop, &w->timer, now + MIN((int64_t)delay, backoff_most_ns), pause_over);
+    timer_set(w->loop, &w->timer, now + MIN((int64_t)delay, backoff_most_ns), on_pause_end);
 }
 
-static void expired(struct listwatch *w, const char *why)
+/* Lists again after a 410: at once, unless the version is from a list that was just made, which would loop;
+ * if the minimum version of the list itself is refused, once more without one. */
+static void handle_expired(struct listwatch *w, const char *why)
 {
-    /* The new list comes at once, unless the version is of a list that was just made; and if its own
-     * version is refused, once more without one. */
     int64_t age_ns = loop_mono_ns(w->loop) - w->listed_ns;
     bool refused = !w->has_list && w->rv.n && !w->any_version;
     bool at_once = refused || (w->has_list && age_ns > fresh_list_ns);
@@ -134,10 +148,10 @@ static void expired(struct listwatch *w, const char *why)
     w->any_version |= refused;
     w->has_list = false;
     if (at_once) {
-        drop_call(w);
-        go_on(w);
+        cancel_call(w);
+        start_next_stream(w);
     } else {
-        failed(w, why);
+        pause_after_failure(w, why);
     }
 }
 
@@ -148,7 +162,7 @@ static bool is_expired(enum kube_reason reason)
 
 /* ---- lines of a watch */
 
-static void tell_synced(struct listwatch *w)
+static void notify_synced(struct listwatch *w)
 {
     if (w->once_synced)
         return;
@@ -157,7 +171,7 @@ static void tell_synced(struct listwatch *w)
         w->o.on_synced(w->o.context);
 }
 
-static void synced(struct listwatch *w)
+static void mark_synced(struct listwatch *w)
 {
     cache_list_end(w->o.cache);
     w->has_list = true;
@@ -165,11 +179,10 @@ static void synced(struct listwatch *w)
     w->listed_ns = loop_mono_ns(w->loop);
     w->stats.lists++;
     w->expired_pages = 0;
-    tell_synced(w);
+    notify_synced(w);
 }
 
-/* A kind that need not be there is not. Once it was, a 404 is a server that is starting: what is known
- * stays. */
+/* Is an optional resource unavailable? Once it was seen, a 404 means a server that is still starting. */
 static bool is_absent(const struct listwatch *w, enum kube_reason reason)
 {
     enum cache_need need = cache_spec(w->o.cache)->need;
@@ -178,71 +191,68 @@ static bool is_absent(const struct listwatch *w, enum kube_reason reason)
                           (reason == KUBE_FORBIDDEN && need == CACHE_IF_ALLOWED));
 }
 
-static void absent(struct listwatch *w)
+static void mark_absent(struct listwatch *w)
 {
     cache_list_none(w->o.cache);
     w->state = LW_PAUSED;
-    timer_set(w->loop, &w->timer, loop_mono_ns(w->loop) + absent_ns, pause_over);
-    tell_synced(w);
+    timer_set(w->loop, &w->timer, loop_mono_ns(w->loop) + absent_ns, on_pause_end);
+    notify_synced(w);
 }
 
-/* How long the server may take: real time, whatever the loop's clock does. */
-static void arm(struct listwatch *w, int64_t ns, void (*fire)(struct timer *))
+/* Limits how long the server may take, in real time even if the loop runs on virtual time. */
+static void set_stream_timeout(struct listwatch *w, int64_t ns, void (*fire)(struct timer *))
 {
-    timer_set(w->loop, &w->timer, loop_mono_ns(w->loop) + loop_io_span(w->loop, ns), fire);
+    timer_set(w->loop, &w->timer, loop_mono_ns(w->loop) + loop_scale_timeout(w->loop, ns), fire);
 }
 
-static void watch_too_long(struct timer *timer)
+static void on_watch_timeout(struct timer *timer)
 {
     struct listwatch *w = container_of(timer, struct listwatch, timer);
-    failed(w, "the watch did not end when its time was over; the connection seems dead");
+    pause_after_failure(w, "watch did not end in time; the connection is probably dead");
 }
 
-static void become_watching(struct listwatch *w, int64_t seconds)
+static void enter_watching(struct listwatch *w, int64_t seconds)
 {
     w->state = LW_WATCHING;
-    kube_call_patient(w->call);
-    arm(w, seconds * NS_PER_S + watch_grace_ns, watch_too_long);
+    kube_call_allow_delay(w->call);
+    set_stream_timeout(w, seconds * NS_PER_S + watch_grace_ns, on_watch_timeout);
 }
 
-static int status_line(struct listwatch *w, const struct watch_line *line, err_t *e)
+static int read_status_line(const struct watch_line *line, err_t *e)
 {
-    (void)w;
     bool gone = line->code == 410 || str_eq(line->reason, S("Expired")) ||
                 str_eq(line->reason, S("Gone")) ||
                 str_find(line->message, S("Too large resource version")) != SIZE_MAX;
-    return err_set(e, gone ? ESTALE : EPROTO, "watch: the server says %d " STR_FMT, line->code,
+    return err_set(e, gone ? ESTALE : EPROTO, "watch: server returned %d " STR_FMT, line->code,
                    STR_ARG(str_upto(line->message, 300)));
 }
-
-/* ---- limits */
 
 static int set_version(struct listwatch *w, str rv, err_t *e)
 {
     if (rv.n > VERSION_MAX)
-        return err_set(e, EMSGSIZE, "a resourceVersion of %zu bytes is no resourceVersion", rv.n);
-    if (rv.n) /* an object without one does not make us forget where we are */
+        return err_set(e, EMSGSIZE, "resourceVersion of %zu bytes exceeds the limit", rv.n);
+    if (rv.n) /* an object without a version must not reset our position */
         set_text(&w->rv, rv);
     return 0;
 }
 
-/* May the cache have this record too? Takes it over either way. */
+/* Puts the record into the cache unless a limit is exceeded. Takes over the reference either way. */
 static int put_record(struct listwatch *w, struct record *record, err_t *e)
 {
     size_t most = w->o.total_max, own = cache_sizes(w->o.cache).bytes;
     size_t total = projector_bytes(projection_projector(cache_projection(w->o.cache)));
     if (w->state != LW_WATCHING && ++w->items > w->o.items_max) {
         record_unref(record);
-        return err_set(e, E2BIG, "the list has more than %llu objects; giving up on it",
+        return err_set(e, E2BIG, "list has more than %llu objects; not cached",
                        (unsigned long long)w->o.items_max);
     }
     if (most && (total > most || own > most / 2)) {
         record_unref(record);
-        /* without the numbers of the moment: the same trouble is logged once */
+        /* no current numbers in the text: identical messages are logged once */
         return err_set(
             e, ENOSPC,
-            "the cache is full: all caches together may hold %zu MiB, one of them %zu MiB; raise "
-            "the memory limit or watch fewer namespaces",
+            "cache is full: limit is %zu MiB for all caches and %zu MiB for one; raise the memory "
+            "limit or watch fewer namespaces",
             most >> 20, most >> 21);
     }
     cache_put(w->o.cache, record);
@@ -253,15 +263,16 @@ static int on_bookmark(struct listwatch *w, const struct watch_line *line, err_t
 {
     w->stats.bookmarks++;
     if (++w->bookmarks > BOOKMARKS_MAX)
-        return err_set(e, EPROTO, "the watch sends bookmarks without end");
+        return err_set(e, EPROTO, "watch sends bookmarks without end");
     int r = set_version(w, line->rv, e);
     if (r == 0 && line->initial_end && w->state == LW_STREAMING) {
-        synced(w);
-        become_watching(w, WATCH_LEAST_S + WATCH_SPREAD_S);
+        mark_synced(w);
+        enter_watching(w, WATCH_LEAST_S + WATCH_SPREAD_S);
     }
     return r;
 }
 
+/* Applies one line of a watch. A failure ends the stream; -ESTALE means that the version expired. */
 static int on_line(void *context, str text, err_t *e)
 {
     struct listwatch *w = context;
@@ -270,7 +281,7 @@ static int on_line(void *context, str text, err_t *e)
     if (r < 0)
         return r;
     if (line.type == WATCH_ERROR)
-        return status_line(w, &line, e);
+        return read_status_line(&line, e);
     w->seen++;
     w->stuck = 0;
     if (line.type == WATCH_BOOKMARK)
@@ -288,14 +299,14 @@ static int on_line(void *context, str text, err_t *e)
     return 0;
 }
 
-static void initial_silence(struct timer *timer)
+static void on_initial_timeout(struct timer *timer)
 {
     struct listwatch *w = container_of(timer, struct listwatch, timer);
     if (w->seen)
-        w->no_streaming = true; /* events, but no end of them: it ignores what it does not know */
+        w->no_streaming = true; /* events but no closing bookmark: it ignores sendInitialEvents */
     w->list_next = true;
-    drop_call(w);
-    go_on(w);
+    cancel_call(w);
+    start_next_stream(w);
 }
 
 static void on_watch_data(void *context, str bytes)
@@ -304,16 +315,15 @@ static void on_watch_data(void *context, str bytes)
     err_t e;
     w->answered = true;
     if (w->state == LW_STREAMING)
-        arm(w, initial_silence_ns, initial_silence);
+        set_stream_timeout(w, initial_silence_ns, on_initial_timeout);
     int r = frame_feed(&w->frame, bytes, &e);
     if (r == -ESTALE)
-        expired(w, e.text);
+        handle_expired(w, e.text);
     else if (r < 0)
-        failed(w, e.text);
+        pause_after_failure(w, e.text);
 }
 
-/* A server without streaming lists says so in many ways; these are the ones that mean something
- * else. */
+/* Servers without streaming lists refuse them with various errors; the ones below mean something else. */
 static bool refuses_streaming(const struct kube_reply *reply)
 {
     switch (reply->reason) {
@@ -330,8 +340,8 @@ static bool refuses_streaming(const struct kube_reply *reply)
     }
 }
 
-/* The version may be what is refused; without one, it is the streaming. */
-static void streaming_refused(struct listwatch *w, const struct kube_reply *reply)
+/* The refused part may be the version; if none was sent, it is the streaming list. */
+static void handle_streaming_refused(struct listwatch *w, const struct kube_reply *reply)
 {
     if (w->rv.n && !w->any_version) {
         w->any_version = true;
@@ -339,9 +349,10 @@ static void streaming_refused(struct listwatch *w, const struct kube_reply *repl
         w->no_streaming = reply->code < 500;
         w->list_next = true;
     }
-    go_on(w);
+    start_next_stream(w);
 }
 
+/* The end of a watch: unsupported, absent, expired, failed, or a normal timeout after which we resume. */
 static void on_watch_end(void *context, const struct kube_reply *reply)
 {
     struct listwatch *w = context;
@@ -351,21 +362,21 @@ static void on_watch_end(void *context, const struct kube_reply *reply)
     str rest;
     err_t e;
     if (reply->failure && w->state == LW_STREAMING && refuses_streaming(reply)) {
-        streaming_refused(w, reply);
+        handle_streaming_refused(w, reply);
     } else if (reply->failure && is_absent(w, reply->reason)) {
-        absent(w);
+        mark_absent(w);
     } else if (reply->failure && is_expired(reply->reason)) {
-        expired(w, reply->failure);
+        handle_expired(w, reply->failure);
     } else if (reply->failure) {
-        failed(w, reply->failure);
+        pause_after_failure(w, reply->failure);
     } else if (w->state == LW_STREAMING) {
-        failed(w, "the watch ended before its initial events did");
+        pause_after_failure(w, "watch ended before its initial events were complete");
     } else if (frame_end(&w->frame, &rest, &e) < 0) {
-        failed(w, e.text);
+        pause_after_failure(w, e.text);
     } else if (!w->seen && loop_mono_ns(w->loop) - w->started_ns < short_watch_ns) {
-        failed(w, "the watch ended at once, without an event");
+        pause_after_failure(w, "watch ended immediately without an event");
     } else {
-        go_on(w);
+        start_next_stream(w);
     }
 }
 
@@ -387,17 +398,17 @@ static void on_list_data(void *context, str bytes)
     struct listwatch *w = context;
     err_t e;
     if (frame_feed(&w->frame, bytes, &e) < 0)
-        failed(w, e.text);
+        pause_after_failure(w, e.text);
 }
 
-/* Which page comes next, if there can be one. */
+/* Stores the continue token of the next page, if any; fails if the list shows no sign of ending. */
 static int read_token(struct listwatch *w, const struct json *list, err_t *e)
 {
     str token = json_text(json_at(list, "metadata", "continue", NULL));
     w->empty_pages = w->seen ? 0 : w->empty_pages + 1;
     w->seen = 0;
     if (token.n > TOKEN_MAX)
-        return err_set(e, EMSGSIZE, "a continue token of %zu bytes is too long", token.n);
+        return err_set(e, EMSGSIZE, "continue token of %zu bytes exceeds the limit", token.n);
     if (token.n && str_eq(token, buf_str(&w->continue_from)))
         return err_set(e, EPROTO, "the list never ends: the server repeats its continue token");
     if (token.n && (++w->pages > PAGES_MAX || w->empty_pages > EMPTY_PAGES_MAX))
@@ -417,50 +428,53 @@ static int read_envelope(struct listwatch *w, err_t *e)
         return r;
     str rv = json_text(json_at(list, "metadata", "resourceVersion", NULL));
     if (!rv.n)
-        return err_set(e, EBADMSG, "the answer is no list: it has no metadata.resourceVersion");
+        return err_set(e, EBADMSG, "response is not a list: it has no metadata.resourceVersion");
     return (r = set_version(w, rv, e)) < 0 ? r : read_token(w, list, e);
 }
 
-static void list_refused(struct listwatch *w, const struct kube_reply *reply)
+/* Counts expired continue tokens: if paging is slower than the server's history, list in one piece. */
+static void handle_list_failure(struct listwatch *w, const struct kube_reply *reply)
 {
     bool lost_page = w->continue_from.n > 0;
     buf_clear(&w->continue_from);
     w->answered = reply->reason != KUBE_NO_ANSWER;
     if (is_absent(w, reply->reason)) {
-        absent(w);
+        mark_absent(w);
         return;
     }
     if (!is_expired(reply->reason)) {
-        failed(w, reply->failure);
+        pause_after_failure(w, reply->failure);
         return;
     }
     w->expired_pages += lost_page;
-    expired(w, reply->failure);
+    handle_expired(w, reply->failure);
 }
 
-static void list_page(struct listwatch *w);
+static void request_list_page(struct listwatch *w);
 
+/* The end of a page: the next page, or the list is complete and the watch starts. */
 static void on_list_end(void *context, const struct kube_reply *reply)
 {
     struct listwatch *w = context;
     w->call = NULL;
     err_t e;
     if (reply->failure) {
-        list_refused(w, reply);
+        handle_list_failure(w, reply);
     } else if (read_envelope(w, &e) < 0) {
         buf_clear(&w->continue_from);
-        failed(w, e.text);
+        pause_after_failure(w, e.text);
     } else if (w->continue_from.n) {
-        list_page(w);
+        request_list_page(w);
     } else {
-        synced(w);
+        mark_synced(w);
         w->stuck = 0;
-        go_on(w);
+        start_next_stream(w);
     }
 }
 
 /* ---- the next stream */
 
+/* Sends the list or watch request of `query` and points the frame at the matching callbacks. */
 static void start_stream(struct listwatch *w, enum kube_verb verb, str query)
 {
     const struct cache_spec *spec = cache_spec(w->o.cache);
@@ -484,8 +498,8 @@ static void start_stream(struct listwatch *w, enum kube_verb verb, str query)
     w->call = kube_stream(w->o.kube, &stream);
 }
 
-/* Time must not seem to go back: another server, or one that was restored, may be behind. */
-static bool put_not_older(struct listwatch *w, struct buf *query)
+/* Asks for a state not older than `rv`: another API server, or a restored one, may be behind. */
+static bool put_min_version(struct listwatch *w, struct buf *query)
 {
     if (!w->rv.n || w->any_version)
         return false;
@@ -494,7 +508,7 @@ static bool put_not_older(struct listwatch *w, struct buf *query)
     return true;
 }
 
-static void list_page(struct listwatch *w)
+static void request_list_page(struct listwatch *w)
 {
     auto_buf struct buf query = { 0 };
     bool pages = w->expired_pages < EXPIRED_PAGES_MAX;
@@ -502,7 +516,7 @@ static void list_page(struct listwatch *w)
         buf_printf(&query, "limit=%lld", (long long)(w->o.page ? w->o.page : 500));
     else
         buf_put(&query, S("resourceVersion="));
-    if (pages && !w->continue_from.n && put_not_older(w, &query))
+    if (pages && !w->continue_from.n && put_min_version(w, &query))
         buf_put(&query, S("&resourceVersionMatch=NotOlderThan"));
     if (w->continue_from.n) {
         buf_put(&query, S("&continue="));
@@ -512,7 +526,8 @@ static void list_page(struct listwatch *w)
     start_stream(w, KUBE_LIST, buf_str(&query));
 }
 
-static void watch(struct listwatch *w)
+/* Watches from `rv` or starts a streaming list. Random timeouts keep watches from reconnecting at once. */
+static void start_watch(struct listwatch *w)
 {
     auto_buf struct buf query = { 0 };
     int64_t seconds = WATCH_LEAST_S + random_below(&w->random, WATCH_SPREAD_S + 1);
@@ -523,29 +538,29 @@ static void watch(struct listwatch *w)
         buf_put(&query, S("&resourceVersion="));
         uri_encode(&query, buf_str(&w->rv));
         start_stream(w, KUBE_WATCH, buf_str(&query));
-        become_watching(w, seconds);
+        enter_watching(w, seconds);
     } else {
         buf_put(&query, S("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"));
-        put_not_older(w, &query);
+        put_min_version(w, &query);
         cache_list_begin(w->o.cache);
         w->state = LW_STREAMING;
         start_stream(w, KUBE_WATCH, buf_str(&query));
-        arm(w, initial_wait_ns, initial_silence);
+        set_stream_timeout(w, initial_wait_ns, on_initial_timeout);
     }
 }
 
-static void go_on(struct listwatch *w)
+static void start_next_stream(struct listwatch *w)
 {
     w->seen = w->items = 0;
     w->pages = w->empty_pages = w->bookmarks = 0;
     if (w->has_list || !(w->no_streaming || w->list_next)) {
-        watch(w);
+        start_watch(w);
         return;
     }
     w->list_next = false;
     cache_list_begin(w->o.cache);
     buf_clear(&w->continue_from);
-    list_page(w);
+    request_list_page(w);
 }
 
 /* ---- life */
@@ -560,9 +575,9 @@ struct listwatch *listwatch_start(const struct listwatch_options *options)
     w->no_streaming = options->no_streaming;
     random_init(&w->random, options->seed, 1);
     frame_init(&w->frame, FRAME_LIST, on_item, w);
-    w->returned.returned = server_returned;
-    kube_on_return(w->o.kube, &w->returned);
-    go_on(w);
+    w->recovery.recovered = on_server_recovered;
+    kube_on_recovery(w->o.kube, &w->recovery);
+    start_next_stream(w);
     return w;
 }
 
@@ -570,8 +585,8 @@ void listwatch_stop(struct listwatch *w)
 {
     if (!w)
         return;
-    kube_on_return_forget(&w->returned);
-    drop_call(w);
+    kube_off_recovery(&w->recovery);
+    cancel_call(w);
     frame_done(&w->frame);
     buf_done(&w->rv);
     buf_done(&w->continue_from);

@@ -1,4 +1,43 @@
-/* See manager.h. */
+/* The manager: puts client, caches, controllers, events and leader election together and runs the features
+ * of `flyball operator` and `flyball agent`. The interface is in manager.h.
+ *
+ * The problem. A process must not act before its caches are complete (it would see workloads without pods),
+ * before its features are ready, or while another process leads; and it must not take the lease away from
+ * a replica that could work while it cannot. At the end it must finish its writes and give the lease back
+ * quickly, so that the next leader does not wait for the lease to expire.
+ *
+ *     manager_add()       feature->start(): declares caches and controllers
+ *          |
+ *     manager_run()       every cache lists and watches
+ *          |
+ *          |  features ready ------------> election starts (start_election_if_ready)
+ *          |  all caches synced               |
+ *          |  = /readyz                       |  lease acquired
+ *          v                                  v
+ *     start_controllers_if_ready(): ready and leading --> controllers start, once
+ *          |
+ *          |  manager_stop()                          lease lost: controllers stop,
+ *          v                                          on_lost ends the process
+ *     no new turns; watches stop; features flush; running turns end (5 s at most)
+ *          |
+ *          v
+ *     lease released, `done` is called
+ *
+ * There is no state machine: start_controllers_if_ready() checks all conditions each time one of them may
+ * have changed (a cache synced, the lease was acquired, a feature called manager_recheck()) and does
+ * nothing unless all hold. Events may therefore arrive in any order.
+ *
+ * Invariants: controllers run only while this process leads (or runs without election), and they start at
+ * most once: a process that lost the lease does not come back but exits (on_lost). Writes are stopped
+ * earlier and independently of this file, by the client's write gate (election.h).
+ *
+ * A follower runs its caches too. That costs memory, but a failover then needs no list.
+ *
+ * Memory: all caches share one limit, by default half of the cgroup's limit, see cache_bytes_of_cgroup().
+ *
+ * Ownership: the manager owns caches, listwatches, controllers, events and election. manager_free()
+ * releases them in this order: controllers, features' own state, caches; so a feature's stop() may still
+ * read its caches. */
 #include "manager.h"
 
 #include "../base/file.h"
@@ -7,12 +46,13 @@
 #include "../base/vec.h"
 #include "manager_internal.h"
 
-static const int64_t stop_wait_ns = 5 * NS_PER_S, tell_again_ns = 300 * NS_PER_S;
+static const int64_t stop_wait_ns = 5 * NS_PER_S, repeat_log_ns = 300 * NS_PER_S;
 
-static void begin_if_due(struct manager *m);
+static void start_controllers_if_ready(struct manager *m);
 
-/* Of the 128 MiB of the shipped manifest 64 for caches (100,000 pods take 48); the rest is for parsing one large object
- * (36 MiB at most), buffers and the decisions themselves. Without a limit there is none here. */
+/* Half of the cgroup's memory limit; 0 (no limit) if there is none. The shipped manifest sets 128 MiB: 64 for
+ * caches (100,000 pods take 48), the rest for parsing one large object (36 MiB at most), buffers and the
+ * decisions themselves. */
 static size_t cache_bytes_of_cgroup(void)
 {
     static const char *const files[] = { "/sys/fs/cgroup/memory.max",
@@ -22,7 +62,7 @@ static size_t cache_bytes_of_cgroup(void)
         int64_t limit;
         if (file_read(files[i], 64, &text, NULL) == 0 &&
             str_to_i64(str_trim(buf_str(&text)), &limit) == 0 && /* not "max" */
-            limit > 0 && limit < INT64_C(1) << 50)               /* the older one's "max" */
+            limit > 0 && limit < INT64_C(1) << 50)               /* cgroup v1's "max" */
             return (size_t)limit / 2;
     }
     return 0;
@@ -61,35 +101,37 @@ int manager_add(struct manager *m, const struct feature *feature, err_t *e)
 static void on_synced(void *context)
 {
     struct manager_cache *c = context;
-    log_debug("cache is synced", KV_C("resource", cache_spec(c->cache)->resource->plural),
+    log_debug("cache synced", KV_C("resource", cache_spec(c->cache)->resource->plural),
               KV_INT("objects", cache_count(c->cache)));
-    begin_if_due(c->m);
+    start_controllers_if_ready(c->m);
 }
 
-static uint64_t progress_of(const struct manager_cache *c)
+/* Grows whenever the server sent something useful; distinguishes a repeated failure from a new one. */
+static uint64_t count_progress(const struct manager_cache *c)
 {
     const struct listwatch_stats *s = c->listwatch ? listwatch_stats(c->listwatch) : &c->reported;
     return s->events + s->lists;
 }
 
-/* The same trouble, retry after retry, is one line every five minutes. */
+/* Logs a failure of list or watch; the same failure without progress in between only every 5 minutes. */
 static void on_trouble(void *context, const char *sentence)
 {
     struct manager_cache *c = context;
     int64_t now = loop_mono_ns(c->m->loop);
-    bool same = c->trouble && !strcmp(c->trouble, sentence) && progress_of(c) == c->seen_then;
-    if (same && now - c->told_ns < tell_again_ns) {
-        c->untold++;
+    bool same =
+        c->trouble && !strcmp(c->trouble, sentence) && count_progress(c) == c->progress_then;
+    if (same && now - c->logged_ns < repeat_log_ns) {
+        c->suppressed++;
         return;
     }
-    log_warn("watching has trouble", KV_C("error", sentence),
+    log_warn("list or watch failed; retrying", KV_C("error", sentence),
              KV_C("resource", cache_spec(c->cache)->resource->plural),
-             KV_INT("repeated", same ? c->untold : 0));
+             KV_INT("repeated", same ? c->suppressed : 0));
     free(c->trouble);
     c->trouble = mem_dup(sentence, strlen(sentence));
-    c->told_ns = now;
-    c->untold = 0;
-    c->seen_then = progress_of(c);
+    c->logged_ns = now;
+    c->suppressed = 0;
+    c->progress_then = count_progress(c);
 }
 
 int manager_cache(struct manager *m, const struct cache_spec *spec, struct cache **ret, err_t *e)
@@ -131,6 +173,7 @@ static bool all_synced(const struct manager *m)
     return true;
 }
 
+/* Asks every feature, even after one is not ready, so that `why_not` lists all reasons. */
 static bool features_ready(const struct manager *m, struct buf *why_not)
 {
     bool ready = true;
@@ -162,35 +205,36 @@ struct controller *manager_controller(struct manager *m, const struct controller
 {
     struct controller *c = controller_new(m->o.kube, spec);
     vec_push(&m->controllers, c);
-    if (m->begun)
+    if (m->controllers_started)
         controller_start(c);
     return c;
 }
 
-static int stand_if_due(struct manager *m, err_t *e);
+static int start_election_if_ready(struct manager *m, err_t *e);
 
-static void begin_if_due(struct manager *m)
+/* Starts the controllers once all conditions hold; called whenever one of them may have changed. */
+static void start_controllers_if_ready(struct manager *m)
 {
     err_t e;
     auto_buf struct buf why_not = { 0 };
-    if (m->begun || !m->running || m->stopping)
+    if (m->controllers_started || !m->running || m->stopping)
         return;
-    if (stand_if_due(m, &e) < 0) {
-        manager_give_up(m, e.text);
+    if (start_election_if_ready(m, &e) < 0) {
+        manager_fail(m, e.text);
         return;
     }
     if (!manager_leads(m) || !manager_ready(m, &why_not))
         return;
-    m->begun = true;
-    log_info("controllers begin", KV_INT("controllers", m->controllers.n),
+    m->controllers_started = true;
+    log_info("starting controllers", KV_INT("controllers", m->controllers.n),
              KV("identity", m->o.identity));
     for (size_t i = 0; i < m->controllers.n; i++)
         controller_start(m->controllers.at[i]);
 }
 
-void manager_go_on(struct manager *m)
+void manager_recheck(struct manager *m)
 {
-    begin_if_due(m);
+    start_controllers_if_ready(m);
 }
 
 /* ---- election */
@@ -198,14 +242,14 @@ void manager_go_on(struct manager *m)
 static void on_lead(void *context)
 {
     struct manager *m = context;
-    log_info("this process leads", KV("identity", m->o.identity));
-    begin_if_due(m);
+    log_info("became leader", KV("identity", m->o.identity));
+    start_controllers_if_ready(m);
 }
 
 static void on_lost(void *context)
 {
     struct manager *m = context;
-    log_error("leadership is lost: all writing has stopped", KV("identity", m->o.identity));
+    log_error("lost leadership; all writes are stopped", KV("identity", m->o.identity));
     for (size_t i = 0; i < m->controllers.n; i++)
         controller_stop(m->controllers.at[i]);
     if (m->o.on_lost)
@@ -215,18 +259,19 @@ static void on_lost(void *context)
 static void on_election_trouble(void *context, const char *sentence)
 {
     (void)context;
-    log_warn("leader election has trouble", KV_C("error", sentence));
+    log_warn("leader election failed; retrying", KV_C("error", sentence));
 }
 
-void manager_give_up(struct manager *m, const char *why)
+void manager_fail(struct manager *m, const char *why)
 {
-    log_error("this process cannot do its work", KV_C("error", why));
+    log_error("unrecoverable failure; shutting down", KV_C("error", why));
     if (m->o.on_lost)
         m->o.on_lost(m->o.context);
 }
 
-/* Who is not ready must not take the lease from one who is. */
-static int stand_if_due(struct manager *m, err_t *e)
+/* Joins the election once the features are ready: a replica that is not must not take the lease from one
+ * that is. */
+static int start_election_if_ready(struct manager *m, err_t *e)
 {
     auto_buf struct buf why_not = { 0 };
     if (!m->o.elect || m->election || !features_ready(m, &why_not))
@@ -244,15 +289,15 @@ static int stand_if_due(struct manager *m, err_t *e)
 
 int manager_run(struct manager *m, err_t *e)
 {
-    int r = stand_if_due(m, e);
+    int r = start_election_if_ready(m, e);
     if (r < 0)
         return r;
     m->running = true;
     for (struct manager_cache *c = m->caches; c; c = c->next) {
-        kube_grant(m->o.kube, 1);
+        kube_add_burst(m->o.kube, 1);
         manager_cache_start(c);
     }
-    begin_if_due(m); /* without a cache there is nothing to wait for */
+    start_controllers_if_ready(m); /* with no cache there is nothing to wait for */
     return 0;
 }
 
@@ -263,13 +308,13 @@ bool manager_leads(const struct manager *m)
 
 /* ---- stop */
 
-static void stop_end(void *context)
+static void finish_stop(void *context)
 {
     struct manager *m = context;
     m->stopped(m->stopped_context);
 }
 
-static size_t turns_under_way(const struct manager *m)
+static size_t count_running_turns(const struct manager *m)
 {
     size_t n = 0;
     for (size_t i = 0; i < m->controllers.n; i++)
@@ -277,7 +322,7 @@ static size_t turns_under_way(const struct manager *m)
     return n;
 }
 
-static bool features_flush(const struct manager *m)
+static bool flush_features(const struct manager *m)
 {
     bool busy = false;
     for (size_t i = 0; i < m->features.n; i++)
@@ -286,19 +331,21 @@ static bool features_flush(const struct manager *m)
     return busy;
 }
 
-static void stop_go_on(struct timer *timer)
+/* Waits for running turns and the features' last writes, then releases the lease. A turn's end sends no
+ * notification, hence the 10 ms timer; it only runs during shutdown. */
+static void continue_stop(struct timer *timer)
 {
     struct manager *m = container_of(timer, struct manager, stop_timer);
     int64_t now = loop_mono_ns(m->loop);
-    if ((turns_under_way(m) || features_flush(m)) && now < m->stop_by_ns) {
-        timer_set(m->loop, &m->stop_timer, now + 10 * NS_PER_MS, stop_go_on);
+    if ((count_running_turns(m) || flush_features(m)) && now < m->stop_by_ns) {
+        timer_set(m->loop, &m->stop_timer, now + 10 * NS_PER_MS, continue_stop);
         return;
     }
     struct election *election = take(m->election);
     if (election)
-        election_stop(election, stop_end, m);
+        election_stop(election, finish_stop, m);
     else
-        stop_end(m);
+        finish_stop(m);
 }
 
 void manager_stop(struct manager *m, void (*done)(void *context), void *context)
@@ -311,7 +358,7 @@ void manager_stop(struct manager *m, void (*done)(void *context), void *context)
     for (struct manager_cache *c = m->caches; c; c = c->next)
         listwatch_stop(take(c->listwatch));
     m->stop_by_ns = loop_mono_ns(m->loop) + stop_wait_ns;
-    timer_set(m->loop, &m->stop_timer, loop_mono_ns(m->loop), stop_go_on);
+    timer_set(m->loop, &m->stop_timer, loop_mono_ns(m->loop), continue_stop);
 }
 
 void manager_free(struct manager *m)
@@ -373,7 +420,7 @@ str manager_watch_namespace(const struct manager *m)
     return m->o.watch_namespace;
 }
 
-static const char *default_of(const struct feature *feature, const char *name)
+static const char *find_default(const struct feature *feature, const char *name)
 {
     for (const struct feature_setting *s = feature ? feature->settings : NULL; s && s->name; s++)
         if (!strcmp(s->name, name))
@@ -385,6 +432,6 @@ const char *manager_setting(const struct manager *m, const char *name)
 {
     const char *value = m->o.setting ? m->o.setting(m->o.context, name) : NULL;
     for (size_t i = 0; i < m->features.n && !value; i++)
-        value = default_of(m->features.at[i].feature, name);
+        value = find_default(m->features.at[i].feature, name);
     return value;
 }

@@ -1,4 +1,4 @@
-/* What manager.c and manager_metrics.c share; nobody else includes this. */
+/* What manager.c and manager_metrics.c share; private to them. */
 #ifndef FLYBALL_KUBE_MANAGER_INTERNAL_H
 #define FLYBALL_KUBE_MANAGER_INTERNAL_H
 
@@ -13,11 +13,11 @@ struct manager_cache {
     struct manager *m;
     struct cache *cache;             /* owned */
     struct listwatch *listwatch;     /* owned; NULL: not started */
-    struct listwatch_stats reported; /* what metrics know of it */
-    char *trouble;                   /* owned; the last, until something comes again; NULL: none */
-    int64_t told_ns;                 /* mono: when it was logged */
-    uint64_t untold;                 /* times since */
-    uint64_t seen_then;              /* events and lists when it came */
+    struct listwatch_stats reported; /* as last added to the metrics */
+    char *trouble;                   /* owned; the last failure; NULL: none */
+    int64_t logged_ns;               /* mono: when `trouble` was logged */
+    uint64_t suppressed;             /* repetitions since then */
+    uint64_t progress_then;          /* count_progress() at that time */
     struct manager_cache *next;
 };
 
@@ -38,8 +38,9 @@ struct manager {
     VEC(struct manager_feature) features;
     struct random random;
     struct metric_family *cache_families[MANAGER_CACHE_FAMILIES];
-    struct metric *leads;          /* NULL: no election */
-    bool running, begun, stopping; /* begun: the controllers were started */
+    struct metric *leads; /* NULL: no election */
+    bool running, controllers_started,
+        stopping; /* controllers_started: the controllers were started */
     struct timer stop_timer;
     int64_t stop_by_ns;
     void (*stopped)(void *context);

@@ -1,4 +1,4 @@
-/* What the manager shows of its caches and its leadership, taken over when somebody reads. */
+/* Metrics of the manager's caches and leadership, collected when the registry is read. */
 #include "manager_internal.h"
 
 enum { OBJECTS, BYTES, EVENTS, LISTS, FAILURES };
@@ -45,7 +45,8 @@ static void collect_cache(struct manager_cache *c)
     metric_add(series(c, BYTES), (double)sizes.bytes);
 }
 
-static void collect(void *context)
+/* Gauges start from zero at each read, because several caches of one resource add to the same series. */
+static void collect_metrics(void *context)
 {
     struct manager *m = context;
     for (struct manager_cache *c = m->caches; c; c = c->next) {
@@ -68,5 +69,5 @@ void manager_metrics_init(struct manager *m)
         m->cache_families[i] = metrics_family(metrics, &cache_specs[i]);
     if (m->o.elect)
         m->leads = METRIC(metrics_family(metrics, &leads), m->o.election.name);
-    metrics_on_read(metrics, collect, m);
+    metrics_on_read(metrics, collect_metrics, m);
 }

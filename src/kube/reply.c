@@ -1,9 +1,9 @@
-/* What an answer means: the Status of a refusal as a reason, and everything as one sentence. */
+/* Interprets a response: maps the Status of an error to a reason, and formats one sentence for logs. */
 #include "client_internal.h"
 
 #include "../net/http.h"
 
-enum { VALUES_MAX = 500000 }; /* of an object's JSON: 20 MB as a tree */
+enum { VALUES_MAX = 500000 }; /* per JSON object: 20 MB as a tree */
 
 static const struct {
     const char *name;
@@ -61,6 +61,7 @@ static bool is_too_large(const struct json *status)
     return false;
 }
 
+/* The Status' reason if it is known, otherwise the HTTP code: proxies send codes without a Status. */
 static enum kube_reason reason_of(const struct json *status, int code)
 {
     str name = json_text(json_get(status, "reason"));
@@ -75,13 +76,14 @@ static enum kube_reason reason_of(const struct json *status, int code)
     return code >= 500 ? KUBE_UNAVAILABLE : KUBE_REFUSED;
 }
 
-/* The server's words, or the beginning of a body that is no Status. */
+/* The message of the Status, or the beginning of a body that is not a Status. */
 static str message_of(const struct json *status, str body)
 {
     str message = json_text(json_get(status, "message"));
     return message.n ? message : str_trim(str_upto(body, 200));
 }
 
+/* A success whose body cannot be parsed counts as no response, like a broken connection. */
 void kube_reply_read(struct kube_call *call, struct kube_reply *ret)
 {
     json_hide_nul(call->answer.p, call->answer.n);
@@ -101,9 +103,9 @@ void kube_reply_read(struct kube_call *call, struct kube_reply *ret)
         return;
     ret->reason = reason_of(ret->object, call->status);
     if (ret->reason == KUBE_FORBIDDEN && kube_may_be_starting(call->k))
-        ret->reason = KUBE_UNAVAILABLE; /* no verdict yet */
+        ret->reason = KUBE_UNAVAILABLE; /* RBAC is not loaded yet: retry */
     ret->message = message_of(ret->object, body);
-    ret->failure = arena_printf(&call->arena, STR_FMT ": the server says %d %s%s" STR_FMT,
+    ret->failure = arena_printf(&call->arena, STR_FMT ": server returned %d %s%s" STR_FMT,
                                 STR_ARG(call->subject), call->status, http_reason(call->status),
                                 ret->message.n ? ": " : "", STR_ARG(str_upto(ret->message, 300)))
                        .p;

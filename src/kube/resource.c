@@ -1,4 +1,4 @@
-/* See resource.h. */
+/* See resource.h. Paths: /api/VERSION for the core group, /apis/GROUP/VERSION for all others. */
 #include "resource.h"
 
 #include "../net/http.h"

@@ -1,10 +1,10 @@
-/* Which API: a resource is data, not code. Features declare their own kinds as constants:
+/* API resources. A resource is data, not code; features declare their own as constants:
  *
  *     static const struct resource scalers = { "sarabala.io", "v1alpha1", "smarthorizontalpodautoscalers",
  *                                              "SmartHorizontalPodAutoscaler", true };
  *
- * The kinds that several features use are listed here once. For kinds known only at run time (a
- * scale target named by a user) see kube_discover() in client.h. */
+ * Resources that several features use are declared here. For kinds known only at run time (the scale
+ * target of a user's object) see kube_discover() in client.h. */
 #ifndef FLYBALL_RESOURCE_H
 #define FLYBALL_RESOURCE_H
 
@@ -35,8 +35,8 @@ extern const struct resource resource_crds;
 /* "v1" or "apps/v1". */
 void resource_api_version(const struct resource *r, struct buf *out);
 
-/* "/apis/apps/v1/namespaces/web/deployments/front/scale". Empty parts are left out: without `ns` the
- * whole cluster, without `name` the collection. Parts are percent-encoded. */
+/* "/apis/apps/v1/namespaces/web/deployments/front/scale". Empty parts are omitted: no `ns` is the
+ * whole cluster, no `name` the collection. Parts are percent-encoded. */
 void resource_path(const struct resource *r, str ns, str name, str subresource, struct buf *out);
 
 #endif

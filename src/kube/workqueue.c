@@ -1,6 +1,15 @@
-/* See workqueue.h. A key is in exactly one of these states: ready (in the list), working (given out),
- * waiting (in the heap), or idle with failures that are not forgotten yet. Working may go with `again`.
- * A key that is none of it is freed. */
+/* The work queue of a controller: deduplication, delayed adds, and backoff. See workqueue.h.
+ *
+ *     add --> ready list --take--> working --finish--> ready if added meanwhile, else freed
+ *               ^                     |
+ *               |  due                | retry
+ *             waiting heap <----------+
+ *
+ * A key is in exactly one of these states: ready (in the list), working (taken), waiting (in the heap), or idle
+ * with failures that are not forgotten yet. A working key may also be waiting, or have `again` set. Keys in no
+ * state are freed, so memory is proportional to the work, not to the cluster.
+ *
+ * Ownership: the queue owns its keys; a taken key is valid until workqueue_finish() or workqueue_retry(). */
 #include "workqueue.h"
 
 #include "../base/clock.h"
@@ -29,7 +38,8 @@ static bool same_key(const struct set_node *member, const void *wanted)
     return str_eq(a->ns, b->ns) && str_eq(a->name, b->name);
 }
 
-static struct work_key *key_of(struct workqueue *q, str ns, str name)
+/* Finds or creates the key. */
+static struct work_key *get_key(struct workqueue *q, str ns, str name)
 {
     uint32_t hash = set_hash(map_hash(ns) * 31 + map_hash(name));
     struct work_key wanted = { .ns = ns, .name = name };
@@ -47,7 +57,8 @@ static struct work_key *key_of(struct workqueue *q, str ns, str name)
     return key;
 }
 
-static void forget_if_idle(struct workqueue *q, struct work_key *key)
+/* Frees a key that is in no state; failures keep it, because they determine its next backoff. */
+static void free_if_idle(struct workqueue *q, struct work_key *key)
 {
     if (key->ready || key->working || key->due.place || key->failures)
         return;
@@ -55,6 +66,7 @@ static void forget_if_idle(struct workqueue *q, struct work_key *key)
     free(key);
 }
 
+/* Appends the key to the ready list; a delayed add is cancelled, since the key runs earlier than that. */
 static void make_ready(struct workqueue *q, struct work_key *key, int64_t now_ns)
 {
     heap_del(&q->waiting, &key->due);
@@ -79,7 +91,7 @@ static void add_now(struct workqueue *q, struct work_key *key, int64_t now_ns)
 void workqueue_add(struct workqueue *q, str ns, str name, int64_t now_ns)
 {
     q->adds++;
-    add_now(q, key_of(q, ns, name), now_ns);
+    add_now(q, get_key(q, ns, name), now_ns);
 }
 
 void workqueue_add_at(struct workqueue *q, str ns, str name, int64_t at_ns, int64_t now_ns)
@@ -89,7 +101,7 @@ void workqueue_add_at(struct workqueue *q, str ns, str name, int64_t at_ns, int6
         return;
     }
     q->adds++;
-    struct work_key *key = key_of(q, ns, name);
+    struct work_key *key = get_key(q, ns, name);
     if (!key->ready && (!key->due.place || at_ns < key->due.key))
         heap_put(&q->waiting, &key->due, at_ns);
 }
@@ -122,10 +134,10 @@ void workqueue_finish(struct workqueue *q, struct work_key *key, int64_t now_ns)
     if (again)
         make_ready(q, key, now_ns);
     else
-        forget_if_idle(q, key);
+        free_if_idle(q, key);
 }
 
-/* The token bucket may go into debt: the debt is how long the next retry has to wait. */
+/* Takes a token and returns how long to wait for it. The bucket may go into debt; the debt is the delay. */
 static int64_t limit_delay_ns(struct workqueue *q, int64_t now_ns)
 {
     q->tokens += (double)(now_ns - q->tokens_ns) / NS_PER_S * retries_a_second;
@@ -150,7 +162,7 @@ int64_t workqueue_retry(struct workqueue *q, struct work_key *key, int64_t now_n
     return at;
 }
 
-void workqueue_hurry(struct workqueue *q, int64_t now_ns)
+void workqueue_retry_now(struct workqueue *q, int64_t now_ns)
 {
     struct work_key *key;
     for (size_t at = 0; (key = (struct work_key *)set_next(&q->keys, &at));) {

@@ -1,9 +1,9 @@
 /* Keys waiting to be reconciled. Pure: no clock, no loop; `now` is an argument.
  *
- * A key is in the queue once, however often it was added. One that is added while it is being worked
- * on is not given out again before that work is done, and then once. A key can be added for later; the
- * earliest wish wins. A key that failed comes back after 5 ms, doubling to 1000 s, and all retries
- * together at most 10 a second with bursts of 100. */
+ * A key is in the queue at most once, no matter how often it was added. A key that is added while it is
+ * worked on is given out again once, after that work. A key can be added with a delay; the earliest time
+ * wins. A key that failed is retried after 5 ms, doubling to 1000 s; all retries together are limited to 10
+ * per second with bursts of 100. */
 #ifndef FLYBALL_KUBE_WORKQUEUE_H
 #define FLYBALL_KUBE_WORKQUEUE_H
 
@@ -12,21 +12,21 @@
 
 struct work_key {
     struct set_node node;
-    struct heap_node due;       /* waiting for its time */
-    struct work_key *next;      /* of the ready list */
-    int64_t ready_ns;           /* when it became ready: for metrics */
+    struct heap_node due;       /* in the heap while it waits */
+    struct work_key *next;      /* in the ready list */
+    int64_t ready_ns;           /* when it became ready, for metrics */
     int64_t started_ns;         /* when it was given out */
     uint32_t failures;          /* in a row */
     bool ready, working, again; /* `again`: added while worked on */
-    str ns, name;               /* point behind the struct */
+    str ns, name;               /* stored behind the struct */
 };
 
 struct workqueue {
     struct set keys; /* owned: every key that is ready, working, waiting or has failed */
-    struct work_key *first, **last; /* ready, in the order they came */
+    struct work_key *first, **last; /* ready, first in first out */
     struct heap waiting;
-    double tokens;     /* of the limit on retries */
-    int64_t tokens_ns; /* when it was last filled */
+    double tokens;     /* of the retry limit */
+    int64_t tokens_ns; /* when `tokens` was updated */
     size_t depth;      /* ready */
     uint64_t adds, retries;
 };
@@ -39,16 +39,15 @@ void workqueue_add_at(struct workqueue *q, str ns, str name, int64_t at_ns, int6
 
 /* The next key to work on, or NULL. It must be given back with finish or retry. */
 struct work_key *workqueue_take(struct workqueue *q, int64_t now_ns);
-/* Work went well: failures are forgotten. `key` may be gone afterwards. */
+/* Success: resets the failure count. May free `key`. */
 void workqueue_finish(struct workqueue *q, struct work_key *key, int64_t now_ns);
-/* Work failed: again after its backoff, also when it was added meanwhile, as what fails is not helped
- * by haste. Returns when. */
+/* Failure: the key waits for its backoff, even if it was added meanwhile. Returns when it is due. */
 int64_t workqueue_retry(struct workqueue *q, struct work_key *key, int64_t now_ns);
 
-/* What they failed of is over: failures are forgotten, and all that wait after one are ready. */
-void workqueue_hurry(struct workqueue *q, int64_t now_ns);
+/* The cause of failures is gone: resets all failure counts and makes keys that wait after one ready. */
+void workqueue_retry_now(struct workqueue *q, int64_t now_ns);
 
-/* When workqueue_take() may have something: INT64_MAX when nothing waits, `now_ns` at once. */
+/* When workqueue_take() may next return a key: `now_ns` if one is ready, INT64_MAX if none waits. */
 int64_t workqueue_wake(const struct workqueue *q, int64_t now_ns);
 
 #endif

@@ -216,7 +216,7 @@ static int start_tree(struct market_agent *a, err_t *e)
     int r = file_read("/proc/self/mountinfo", MOUNTINFO_MAX, &mountinfo, e);
     if (r < 0)
         return r;
-    file_allow_many();
+    file_raise_limit();
     r = cgroup_tree_init(&a->tree, manager_setting(a->manager, "cgroup-root"), buf_str(&mountinfo),
                          e);
     if (r == 0)

@@ -230,7 +230,7 @@ void market_agent_metrics_init(struct agent_metrics *m, struct metrics *r,
     init_clearing(m, r);
     for (size_t i = 0; i < AGENT_POD_FAMILIES; i++) {
         m->of_pods[i] = metrics_family(r, &of_pods[i].spec);
-        metric_tell(m->of_pods[i], show_pods, agent);
+        metric_set_source(m->of_pods[i], show_pods, agent);
     }
 }
 
@@ -238,7 +238,7 @@ void market_agent_metrics_done(struct agent_metrics *m)
 {
     for (size_t i = 0; i < AGENT_POD_FAMILIES; i++)
         if (m->of_pods[i])
-            metric_tell(m->of_pods[i], NULL, NULL);
+            metric_set_source(m->of_pods[i], NULL, NULL);
 }
 
 void market_agent_metrics_add_round(struct agent_metrics *m, const struct round_report *report)

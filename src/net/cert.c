@@ -1,4 +1,9 @@
-/* Making and judging certificates: see cert.h. */
+/* Creates, reads and checks certificates, on OpenSSL: see cert.h.
+ *
+ * Serial numbers are random (127 bits). A certificate is valid from one hour before `now_ns`, so
+ * that clocks may differ a little. OpenSSL objects are freed by the function that created them; its
+ * error queue is empty when a function here returns, because a stale entry would be reported for a
+ * later failure. */
 #include "cert.h"
 
 #include "../base/clock.h"
@@ -17,7 +22,7 @@ void cert_pair_done(struct cert_pair *pair)
     buf_done(&pair->key);
 }
 
-static int failure(err_t *e, const char *what)
+static int set_openssl_error(err_t *e, const char *what)
 {
     unsigned long code = ERR_peek_last_error();
     const char *reason = code ? ERR_reason_error_string(code) : NULL;
@@ -25,6 +30,7 @@ static int failure(err_t *e, const char *what)
     return err_set(e, EINVAL, "%s: %s", what, reason ? reason : "not usable");
 }
 
+/* Otherwise OpenSSL would prompt on the terminal. */
 static int no_password(char *text UNUSED, int size UNUSED, int writing UNUSED, void *data UNUSED)
 {
     return -1;
@@ -48,7 +54,7 @@ static EVP_PKEY *read_key(str pem)
     return key;
 }
 
-static void write_out(BIO *bio, struct buf *out)
+static void take_bio_text(BIO *bio, struct buf *out)
 {
     char *text;
     long n = BIO_get_mem_data(bio, &text);
@@ -69,6 +75,7 @@ static bool set_subject(X509 *cert, const struct cert_request *r)
                                             (int)r->common_name.n, -1, 0) == 1;
 }
 
+/* An IP address or a DNS name as a subject alternative name; NULL if it is empty or too long. */
 static GENERAL_NAME *general_name(str text)
 {
     unsigned char address[16];
@@ -114,6 +121,7 @@ static bool add_extension(X509 *cert, X509 *issuer, int nid, const char *value)
     return ok;
 }
 
+/* What clients require of a CA, server or client certificate. */
 static bool add_extensions(X509 *cert, X509 *issuer, const struct cert_request *r)
 {
     static const char *const usage[] = {
@@ -132,12 +140,13 @@ static bool add_extensions(X509 *cert, X509 *issuer, const struct cert_request *
     return ok && add_names(cert, r);
 }
 
+/* Serial number, version and validity. */
 static bool set_numbers(X509 *cert, const struct cert_request *r)
 {
     unsigned char bytes[16];
     if (RAND_bytes(bytes, sizeof(bytes)) != 1)
         return false;
-    bytes[0] &= 0x7f; /* positive */
+    bytes[0] &= 0x7f; /* positive, as X.509 requires */
     BIGNUM *serial = BN_bin2bn(bytes, sizeof(bytes), NULL);
     bool ok = serial && BN_to_ASN1_INTEGER(serial, X509_get_serialNumber(cert));
     BN_free(serial);
@@ -147,17 +156,18 @@ static bool set_numbers(X509 *cert, const struct cert_request *r)
            ASN1_TIME_adj(X509_getm_notAfter(cert), now, r->days, 0);
 }
 
+/* Writes both as PEM to `ret`, which is emptied first. */
 static int sign_and_write(X509 *cert, EVP_PKEY *key, EVP_PKEY *issuer_key, struct cert_pair *ret,
                           err_t *e)
 {
     if (!X509_sign(cert, issuer_key, EVP_sha256()))
-        return failure(e, "signing the certificate");
+        return set_openssl_error(e, "cannot sign the certificate");
     BIO *cert_bio = BIO_new(BIO_s_mem()), *key_bio = BIO_new(BIO_s_mem());
     PEM_write_bio_X509(cert_bio, cert);
     PEM_write_bio_PKCS8PrivateKey(key_bio, key, NULL, NULL, 0, NULL, NULL);
     cert_pair_done(ret);
-    write_out(cert_bio, &ret->cert);
-    write_out(key_bio, &ret->key);
+    take_bio_text(cert_bio, &ret->cert);
+    take_bio_text(key_bio, &ret->key);
     return 0;
 }
 
@@ -169,12 +179,12 @@ int cert_make(const struct cert_request *r, struct cert_pair *ret_pair, err_t *e
     EVP_PKEY *key = EVP_EC_gen("P-256");
     int result = 0;
     if (r->issuer && (!issuer || !issuer_key))
-        result = err_set(e, EINVAL, "the issuer's certificate or key is not readable PEM");
+        result = err_set(e, EINVAL, "cannot read the issuer's certificate or key: not valid PEM");
     else if (!cert || !key || !set_numbers(cert, r) || X509_set_pubkey(cert, key) != 1 ||
              !set_subject(cert, r) ||
              X509_set_issuer_name(cert, X509_get_subject_name(issuer ? issuer : cert)) != 1 ||
              !add_extensions(cert, issuer ? issuer : cert, r))
-        result = failure(e, "making a certificate");
+        result = set_openssl_error(e, "cannot create a certificate");
     else
         result = sign_and_write(cert, key, issuer_key ? issuer_key : key, ret_pair, e);
     X509_free(cert);
@@ -184,12 +194,12 @@ int cert_make(const struct cert_request *r, struct cert_pair *ret_pair, err_t *e
     return result;
 }
 
-static int64_t time_of(const ASN1_TIME *t)
+static int64_t asn1_time_ns(const ASN1_TIME *t)
 {
     struct tm tm;
     if (ASN1_TIME_to_tm(t, &tm) != 1)
         return 0;
-    int64_t seconds = timegm(&tm); /* year 9999 ("no end") does not fit in nanoseconds */
+    int64_t seconds = timegm(&tm); /* the year 9999 ("no expiry") does not fit in nanoseconds */
     return MAX(MIN(seconds, INT64_MAX / NS_PER_S), INT64_MIN / NS_PER_S) * NS_PER_S;
 }
 
@@ -197,21 +207,21 @@ int cert_read(str pem, struct cert_info *ret, err_t *e)
 {
     X509 *cert = read_cert(pem);
     if (!cert)
-        return err_set(e, EINVAL, "the certificate is not readable PEM");
-    *ret = (struct cert_info){ .not_before_ns = time_of(X509_get0_notBefore(cert)),
-                               .not_after_ns = time_of(X509_get0_notAfter(cert)) };
+        return err_set(e, EINVAL, "cannot read the certificate: not valid PEM");
+    *ret = (struct cert_info){ .not_before_ns = asn1_time_ns(X509_get0_notBefore(cert)),
+                               .not_after_ns = asn1_time_ns(X509_get0_notAfter(cert)) };
     X509_free(cert);
     return 0;
 }
 
-bool cert_usable(const struct cert_pair *pair, str ca_pem, int64_t now_ns)
+bool cert_is_usable(const struct cert_pair *pair, str ca_pem, int64_t now_ns)
 {
     X509 *cert = read_cert(buf_str(&pair->cert)), *ca = read_cert(ca_pem);
     EVP_PKEY *key = read_key(buf_str(&pair->key));
     bool ok = cert && ca && key && X509_check_private_key(cert, key) == 1 &&
               X509_verify(cert, X509_get0_pubkey(ca)) == 1 &&
-              time_of(X509_get0_notBefore(cert)) <= now_ns &&
-              now_ns < time_of(X509_get0_notAfter(cert));
+              asn1_time_ns(X509_get0_notBefore(cert)) <= now_ns &&
+              now_ns < asn1_time_ns(X509_get0_notAfter(cert));
     X509_free(cert);
     X509_free(ca);
     EVP_PKEY_free(key);

@@ -1,4 +1,4 @@
-/* Making certificates for the embedded server and for tests: EC P-256 keys, SHA-256, PEM text. */
+/* Creates certificates for the embedded server and for tests: EC P-256 keys, SHA-256, PEM. */
 #ifndef FLYBALL_CERT_H
 #define FLYBALL_CERT_H
 
@@ -19,23 +19,23 @@ struct cert_request {
     str common_name;          /* a client's user name */
     const str *organizations; /* a client's groups */
     size_t organization_count;
-    const str *names; /* server: DNS names and IP addresses it answers to */
+    const str *names; /* server: DNS names and IP addresses */
     size_t name_count;
-    int64_t now_ns;                 /* wall clock; valid from an hour before */
-    int days;                       /* valid for so long */
-    const struct cert_pair *issuer; /* NULL: signs itself */
+    int64_t now_ns;                 /* wall clock; the certificate is valid from one hour before */
+    int days;                       /* of validity */
+    const struct cert_pair *issuer; /* NULL: self-signed */
 };
 
 int cert_make(const struct cert_request *request, struct cert_pair *ret_pair, err_t *e);
 
-/* What a PEM certificate says about itself (the first one in the text). */
+/* The validity of the first certificate in a PEM text. */
 struct cert_info {
     int64_t not_before_ns, not_after_ns;
 };
 
 int cert_read(str pem, struct cert_info *ret, err_t *e);
-/* Whether a certificate is valid at `now`, has that key and was signed by `ca`: is it worth
- * keeping? */
-bool cert_usable(const struct cert_pair *pair, str ca_pem, int64_t now_ns);
+/* Whether a stored certificate can still be used: valid at `now`, matching its key, signed by `ca`.
+ */
+bool cert_is_usable(const struct cert_pair *pair, str ca_pem, int64_t now_ns);
 
 #endif

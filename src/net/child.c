@@ -1,9 +1,12 @@
-/* Child processes whose output is wanted: credential plugins. See loop.h.
+/* Child processes whose output is collected: credential plugins. See loop.h.
  *
- * Five handles live in one block (process, three pipes, a timer on the machine's clock: a child
- * knows nothing of virtual time). The block goes when all of them are closed. The end is told when
- * the process has ended and both pipes have; after a kill the pipes are not waited for, because a
- * grandchild may hold them open. */
+ * Five libuv handles live in one block: the process, three pipes, and a timer on the machine's
+ * clock (a child does not know virtual time). The block is freed when all of them are closed.
+ *
+ *      exited, and both output pipes at EOF (or killed)  ->  on_exit()  ->  close handles  ->  free
+ *
+ * After a kill the pipes are not waited for, because a grandchild may keep them open. Invariant:
+ * on_exit runs exactly once, unless child_kill() cleared it. */
 #include "../base/buf.h"
 #include "loop_internal.h"
 
@@ -24,13 +27,13 @@ struct child {
     uv_write_t write;
     struct buf input_bytes;
     struct loop *loop;
-    size_t output_max;
-    unsigned open; /* handles not closed yet */
-    bool exited, killed, told;
+    size_t output_max; /* bytes, for stdout and stderr each */
+    unsigned open;     /* handles that are not closed yet */
+    bool exited, killed, reported;
     struct child_result result;
     void (*on_exit)(void *context, const struct child_result *result);
     void *context;
-    char chunk[4096]; /* where a read lands first */
+    char chunk[4096]; /* read buffer, shared by both pipes */
 };
 
 static void on_closed(uv_handle_t *handle)
@@ -50,7 +53,7 @@ static void close_handle(struct child *c, uv_handle_t *handle)
         uv_close(handle, on_closed);
 }
 
-static void close_all(struct child *c)
+static void close_handles(struct child *c)
 {
     close_handle(c, (uv_handle_t *)&c->process);
     close_handle(c, (uv_handle_t *)&c->input);
@@ -59,19 +62,20 @@ static void close_all(struct child *c)
     close_handle(c, (uv_handle_t *)&c->timer);
 }
 
-static void tell_if_ended(struct child *c)
+/* Calls on_exit once the process has exited and its output is complete. */
+static void report_if_ended(struct child *c)
 {
     bool all_read = c->killed || (c->out.ended && c->errors.ended);
-    if (c->told || !c->exited || !all_read)
+    if (c->reported || !c->exited || !all_read)
         return;
-    c->told = true;
+    c->reported = true;
     loop_release(c->loop);
     if (c->on_exit) {
         c->result.out = buf_str(&c->out.bytes);
         c->result.errors = buf_str(&c->errors.bytes);
         c->on_exit(c->context, &c->result);
     }
-    close_all(c);
+    close_handles(c);
 }
 
 static void kill_child(struct child *c)
@@ -79,7 +83,7 @@ static void kill_child(struct child *c)
     c->killed = true;
     if (!c->exited)
         uv_process_kill(&c->process, SIGKILL);
-    tell_if_ended(c);
+    report_if_ended(c);
 }
 
 static void on_process_exit(uv_process_t *process, int64_t status, int signal_number)
@@ -88,7 +92,7 @@ static void on_process_exit(uv_process_t *process, int64_t status, int signal_nu
     c->exited = true;
     c->result.exit_status = (int)status;
     c->result.signal = signal_number;
-    tell_if_ended(c);
+    report_if_ended(c);
 }
 
 static void on_timeout(uv_timer_t *timer)
@@ -98,12 +102,13 @@ static void on_timeout(uv_timer_t *timer)
     kill_child(c);
 }
 
-static void on_room(uv_handle_t *handle, size_t suggested UNUSED, uv_buf_t *ret)
+static void on_alloc(uv_handle_t *handle, size_t suggested UNUSED, uv_buf_t *ret)
 {
     struct child *c = handle->data;
     *ret = uv_buf_init(c->chunk, sizeof(c->chunk));
 }
 
+/* Collects output; too much of it kills the child. */
 static void on_output(uv_stream_t *stream, ssize_t n, const uv_buf_t *chunk)
 {
     struct child *c = stream->data;
@@ -111,7 +116,7 @@ static void on_output(uv_stream_t *stream, ssize_t n, const uv_buf_t *chunk)
     if (n < 0) {
         o->ended = true;
         uv_read_stop(stream);
-        tell_if_ended(c);
+        report_if_ended(c);
     } else if (o->bytes.n + (size_t)n > c->output_max) {
         c->result.output_too_large = true;
         uv_read_stop(stream);
@@ -138,7 +143,8 @@ static void open_handles(struct child *c)
     c->open = 5;
 }
 
-static int spawn(struct child *c, const struct child_options *o)
+/* Without input, standard input is /dev/null. */
+static int spawn_process(struct child *c, const struct child_options *o)
 {
     uv_stdio_container_t stdio[3] = {
         { .flags = o->input.n ? UV_CREATE_PIPE | UV_READABLE_PIPE : UV_IGNORE,
@@ -150,7 +156,7 @@ static int spawn(struct child *c, const struct child_options *o)
     uv_process_options_t options = {
         .exit_cb = on_process_exit,
         .file = o->argv[0],
-        .args = (char **)(uintptr_t)o->argv, /* libuv does not write to them */
+        .args = (char **)(uintptr_t)o->argv, /* libuv does not modify them */
         .env = (char **)(uintptr_t)o->env,
         .cwd = o->dir,
         .stdio_count = 3,
@@ -169,14 +175,14 @@ int child_start(struct loop *loop, const struct child_options *o, struct child *
     c->on_exit = o->on_exit;
     c->context = o->context;
     open_handles(c);
-    int r = spawn(c, o);
+    int r = spawn_process(c, o);
     if (r < 0) {
-        close_all(c);
-        return err_set(e, -r, "%s cannot be run: %s", o->argv[0], uv_strerror(r));
+        close_handles(c);
+        return err_set(e, -r, "cannot run %s: %s", o->argv[0], uv_strerror(r));
     }
     loop_hold(loop);
-    uv_read_start((uv_stream_t *)&c->out.pipe, on_room, on_output);
-    uv_read_start((uv_stream_t *)&c->errors.pipe, on_room, on_output);
+    uv_read_start((uv_stream_t *)&c->out.pipe, on_alloc, on_output);
+    uv_read_start((uv_stream_t *)&c->errors.pipe, on_alloc, on_output);
     int64_t timeout_ns = o->timeout_ns ? o->timeout_ns : 60 * NS_PER_S;
     uv_update_time(&loop->uv);
     uv_timer_start(&c->timer, on_timeout, (uint64_t)(timeout_ns / NS_PER_MS), 0);
@@ -191,7 +197,7 @@ int child_start(struct loop *loop, const struct child_options *o, struct child *
     return 0;
 }
 
-void child_abandon(struct child *c)
+void child_kill(struct child *c)
 {
     if (!c)
         return;

@@ -1,5 +1,5 @@
-/* The client object: options, the queue of calls, life and end. See http_client.h; calls are in
- * call.c, connections in pool.c. */
+/* The client object: options and their defaults, names, creation and freeing. Calls are in call.c,
+ * connections in pool.c. */
 #include "client_internal.h"
 
 #include <stdio.h>
@@ -17,9 +17,9 @@ static void set_defaults(struct http_client_options *o)
 #undef DEFAULT
 }
 
-/* "host", "host:8080", "[::1]:6443": what Host says, and (with the scheme) what errors call the
- * peer. */
-static void name_peer(struct http_client *c)
+/* Sets `authority` ("host", "host:8080", "[::1]:6443") for the Host header, and `name`, the same
+ * with the scheme, for errors. */
+static void set_names(struct http_client *c)
 {
     const struct uri *u = &c->uri;
     auto_buf struct buf b = { 0 };
@@ -33,6 +33,7 @@ static void name_peer(struct http_client *c)
     c->name = mem_dup(b.p, b.n);
 }
 
+/* Without a context from the caller, the system's certificate authorities are trusted. */
 static int set_tls(struct http_client *c, struct tls *tls, err_t *e)
 {
     if (!c->uri.tls)
@@ -67,9 +68,8 @@ int http_client_new(struct loop *loop, const struct http_client_options *options
     c->user_agent = mem_dup(agent.p, agent.n);
     c->options.user_agent = str_c(c->user_agent);
     int r = uri_parse(str_c(c->url), &c->uri, e);
-    if (r == 0 && !http_header_valid((struct http_header){ S("user-agent"), agent }))
-        r = err_set(e, EINVAL,
-                    "user agent \"" STR_FMT "\" has bytes that may not stand in a header",
+    if (r == 0 && !http_header_is_valid((struct http_header){ S("user-agent"), agent }))
+        r = err_set(e, EINVAL, "user agent \"" STR_FMT "\" is not a valid header value",
                     STR_ARG(agent));
     if (r == 0)
         r = set_tls(c, options->tls, e);
@@ -77,15 +77,15 @@ int http_client_new(struct loop *loop, const struct http_client_options *options
         free_client(c);
         return r;
     }
-    name_peer(c);
+    set_names(c);
     c->http1 = !c->uri.tls && !options->http2_plain;
     *ret_client = c;
     return 0;
 }
 
-static void destroy(struct grave *grave)
+static void free_client_later(struct loop_garbage *garbage)
 {
-    free_client(container_of(grave, struct http_client, grave));
+    free_client(container_of(garbage, struct http_client, garbage));
 }
 
 void http_client_free(struct http_client *c)
@@ -96,12 +96,12 @@ void http_client_free(struct http_client *c)
     assert(!c->closing);
     c->closing = true;
     err_t e;
-    err_set(&e, ECANCELED, "%s: the client is being closed", c->name);
+    err_set(&e, ECANCELED, "%s: request canceled: the client is being closed", c->name);
     for (struct http_call *call; (call = list_first(&c->calls, struct http_call, item));)
-        call_finish(call, &e);
+        http_call_finish(call, &e);
     pool_close(c);
-    deferred_cancel(&c->pump);
-    loop_bury(c->loop, &c->grave, destroy);
+    loop_cancel_deferred(&c->pump);
+    loop_free_later(c->loop, &c->garbage, free_client_later);
 }
 
 void http_client_reconnect(struct http_client *c)
@@ -116,7 +116,7 @@ size_t http_client_connections(const struct http_client *c)
     return c->conns.n;
 }
 
-void client_enqueue(struct http_client *c, struct http_call *call, bool first)
+void http_client_enqueue(struct http_client *c, struct http_call *call, bool first)
 {
     (first ? list_prepend : list_append)(&c->queue, &call->queued);
 }

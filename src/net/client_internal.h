@@ -1,10 +1,11 @@
-/* Inside the client: calls (call.c), connections (pool.c) and the two protocols (h1_client.c,
- * h2_client.c). Not for other folders.
+/* The client's internals: calls (call.c), connections (pool.c) and the two protocols (h1_client.c,
+ * h2_client.c). For the files of net only.
  *
- * A call is queued, then carried by one session, then loose: its answer is whole but its owner has
- * paused, or the end is about to be told. The protocol tells the call what arrives (call_head,
- * call_data, call_end, call_fail); any of these may run the owner's code, which may cancel this or
- * any other call and send new ones, so a protocol looks again at what it holds afterwards. */
+ * A call is queued, then carried by one session, then ended: its response is complete, but its
+ * owner has paused or has not been notified yet. The session passes to the call what arrives
+ * (http_call_receive_head, http_call_receive_data, http_call_complete, http_call_fail). Each of
+ * these may run the owner's code, which may cancel this or any other call and send new ones, so a
+ * session must not rely on what it knew before. */
 #ifndef FLYBALL_CLIENT_INTERNAL_H
 #define FLYBALL_CLIENT_INTERNAL_H
 
@@ -28,45 +29,46 @@ struct http_header_list {
 struct http_call {
     unsigned magic;
     struct http_client *client;
-    struct list_item item;          /* of all calls of the client */
-    struct list_item queued;        /* while it waits for a connection */
+    struct list_item item;          /* of client->calls */
+    struct list_item queued;        /* of client->queue, while it waits for a connection */
     struct client_session *session; /* while carried */
-    struct list_item carried;       /* HTTP/2: of the calls that the session has */
+    struct list_item carried;       /* HTTP/2: of the session's calls */
     int32_t stream_id;              /* HTTP/2 */
 
-    struct arena arena; /* owns the texts of `request` */
+    struct arena arena; /* holds the texts of `request` */
     struct http_request request;
-    size_t body_at;    /* of the request, sent so far */
-    bool written;      /* something of it has left */
-    bool reused;       /* its connection had served before */
-    bool answer_begun; /* a byte of the answer came: no retry */
-    bool head_seen;    /* HTTP/2: what follows are trailers */
+    size_t body_at;    /* bytes of the request's body sent so far */
+    bool written;      /* some of it was sent */
+    bool reused;       /* its connection has served another call before */
+    bool answer_begun; /* a byte of the response arrived: no retry */
+    bool head_seen;    /* HTTP/2: a further header block is trailers */
     bool idempotent;
-    bool patient; /* its bytes may be a little late */
+    bool delayable; /* its bytes may arrive late: see read_delay_ns */
     unsigned attempts;
 
-    bool paused, ended;
-    struct buf waiting; /* raw bytes that came while paused */
+    bool paused;
+    bool ended;         /* nothing more will arrive */
+    struct buf waiting; /* raw bytes that arrived while paused */
     struct gzip *gzip;
-    err_t *failure; /* owned; to be told once `waiting` is empty; NULL: success */
+    err_t *failure; /* owned; reported once `waiting` is empty; NULL: success */
     struct deferred deliver;
     struct timer deadline;
-    bool dead; /* ended: nothing is told any more */
-    struct grave grave;
-    void (*release)(void *context); /* with the call: frees what fetch.c keeps; or NULL */
+    bool dead; /* no callback runs any more */
+    struct loop_garbage garbage;
+    void (*release)(void *context); /* called when the call is freed (fetch.c); or NULL */
 };
 
 /* --- call.c --- */
 
-void call_head(struct http_call *call, const struct http_head *head);
-/* Returns how many of the bytes were passed on; the rest waits (and counts as not consumed). */
-size_t call_data(struct http_call *call, str bytes);
-void call_end(struct http_call *call);
-/* `unprocessed`: the peer promised not to have acted on it. */
-void call_fail(struct http_call *call, const err_t *why, bool unprocessed);
-void call_finish(struct http_call *call, const err_t *why); /* on_done and gone; no retry */
-/* The head of the message: everything but pseudo-headers and framing, validated. */
-void call_headers(struct http_call *call, struct http_header_list *list);
+void http_call_receive_head(struct http_call *call, const struct http_head *head);
+/* Returns how many bytes the owner took; the rest waits and stays in the flow-control window. */
+size_t http_call_receive_data(struct http_call *call, str bytes);
+void http_call_complete(struct http_call *call);
+/* `unprocessed`: the server guarantees that it did not act on the request. */
+void http_call_fail(struct http_call *call, const err_t *why, bool unprocessed);
+void http_call_finish(struct http_call *call, const err_t *why); /* on_done, no retry */
+/* All headers of the request, valid and in lower case, except pseudo-headers and framing. */
+void http_call_build_headers(struct http_call *call, struct http_header_list *list);
 void http_header_list_done(struct http_header_list *list);
 
 /* --- protocols --- */
@@ -77,19 +79,19 @@ struct client_host {
     str authority; /* for Host and :authority */
     bool tls;
     void (*want_fill)(void *owner);
-    void (*changed)(void *owner); /* room for calls, or the end, may have come */
+    void (*changed)(void *owner); /* `room`, `over` or `full` may have changed */
     void *owner;
 };
 
 struct client_session_ops {
-    /* false: the connection is of no further use; `e` says why. */
+    /* False: the connection cannot be used any more, for the reason in `e`. */
     bool (*feed)(struct client_session *s, str bytes, err_t *e);
-    /* The connection ended; why NULL: in good order. Calls still carried are failed. */
+    /* The connection ended (why NULL: normally). Fails the calls that it still carries. */
     void (*closed)(struct client_session *s, const err_t *why);
     void (*fill)(struct client_session *s, struct buf *out, size_t room);
-    void (*start)(struct client_session *s, struct http_call *call);
-    void (*drop)(struct client_session *s, struct http_call *call); /* forgets it */
-    void (*consumed)(struct client_session *s, struct http_call *call, size_t n);
+    void (*start_call)(struct client_session *s, struct http_call *call);
+    void (*drop_call)(struct client_session *s, struct http_call *call); /* canceled */
+    void (*consume)(struct client_session *s, struct http_call *call, size_t n);
     void (*ping)(struct client_session *s); /* NULL: the protocol has none */
     void (*free)(struct client_session *s);
 };
@@ -97,14 +99,13 @@ struct client_session_ops {
 struct client_session {
     const struct client_session_ops *ops;
     struct client_host host;
-    size_t room;    /* calls it can take now */
-    size_t carried; /* calls it has */
-    size_t patient; /* of those, the ones whose bytes may be a little late */
-    size_t served;  /* calls whose answer began here */
-    bool over;      /* no new calls, and closed when none is left */
-    bool full;      /* stop reading */
-    bool ponged;    /* since the last ping */
-    bool settling;  /* HTTP/2: how many calls fit is not known yet */
+    size_t room;            /* calls that it can accept now */
+    size_t carried;         /* calls that it has */
+    size_t delayable;       /* of those, the ones that allow a delay */
+    size_t served;          /* calls whose response began here */
+    bool over;              /* no new calls; closed when none is left */
+    bool full;              /* stop reading */
+    bool awaiting_settings; /* HTTP/2: the stream limit is not known yet */
 };
 
 struct client_session *h1_client_new(const struct client_host *host);
@@ -117,38 +118,41 @@ struct pool_conn;
 struct http_client {
     unsigned magic;
     struct loop *loop;
-    struct http_client_options options; /* with defaults; texts owned */
-    char *url, *user_agent, *authority, *name;
-    struct uri uri; /* borrows url */
+    struct http_client_options options; /* with defaults; its texts are the owned ones below */
+    char *url, *user_agent;             /* owned */
+    char *authority;                    /* owned; "host:port" for Host and :authority */
+    char *name;                         /* owned; "https://host:port", for errors */
+    struct uri uri;                     /* borrows url */
     struct tls *tls;
     struct list calls; /* all */
-    struct list queue; /* those that wait for a connection */
+    struct list queue; /* those that wait for a connection, FIFO */
     struct list conns;
-    size_t dialling;
-    bool http1; /* the endpoint spoke HTTP/1.1 last time */
+    size_t dialing; /* of conns, those without a session */
+    bool http1;     /* the last handshake chose HTTP/1.1 */
     bool closing;
-    struct grave grave;
+    struct loop_garbage garbage;
     struct deferred pump;
 };
 
-void pool_pump(struct http_client *c); /* soon: gives queued calls to connections, dials */
+void pool_pump(struct http_client *c); /* later in this turn: assigns queued calls, dials */
 void pool_reconnect(struct http_client *c);
 void pool_close(struct http_client *c);
 
-void client_enqueue(struct http_client *c, struct http_call *call, bool first);
+void http_client_enqueue(struct http_client *c, struct http_call *call, bool first);
 
 /* --- dial.c --- */
 
-struct lookup;
-struct address {
+struct dial_lookup;
+struct dial_address {
     struct sockaddr_storage at;
     socklen_t n;
 };
-/* Exactly once, never from inside: `n` addresses, or why not. */
-struct lookup *lookup_start(struct loop *loop, str host, uint16_t port,
-                            void (*done)(void *owner, const struct address *addresses, size_t n,
-                                         const err_t *why),
-                            void *owner);
-void lookup_cancel(struct lookup *l); /* `done` will not be called */
+/* Calls `done` exactly once, never from inside: `n` addresses, or an error. */
+struct dial_lookup *dial_lookup_start(struct loop *loop, str host, uint16_t port,
+                                      void (*done)(void *owner,
+                                                   const struct dial_address *addresses, size_t n,
+                                                   const err_t *why),
+                                      void *owner);
+void dial_lookup_cancel(struct dial_lookup *l); /* `done` will not be called */
 
 #endif

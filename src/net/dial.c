@@ -1,4 +1,5 @@
-/* Name lookups in libuv's pool. Addresses written as numbers need none. See client_internal.h. */
+/* Name lookups for the client, on libuv's thread pool (getaddrinfo blocks). Numeric addresses need
+ * no lookup, but are also reported later in the turn, so that callers see one order of events. */
 #include "client_internal.h"
 #include "loop_internal.h"
 
@@ -8,23 +9,23 @@
 
 enum { ADDRESSES_MAX = 16 };
 
-struct lookup {
+struct dial_lookup {
     uv_getaddrinfo_t request;
-    struct deferred known; /* a number: told at the end of the turn */
+    struct deferred numeric; /* for a numeric address: reports it later in this turn */
     struct loop *loop;
     char *host;
-    struct address address;
-    void (*done)(void *owner, const struct address *addresses, size_t n, const err_t *why);
-    void *owner; /* with done NULL: cancelled */
+    struct dial_address address;
+    void (*done)(void *owner, const struct dial_address *addresses, size_t n, const err_t *why);
+    void *owner; /* `done` is NULL after a cancel */
 };
 
-static void lookup_free(struct lookup *l)
+static void dial_lookup_free(struct dial_lookup *l)
 {
     free(l->host);
     free(l);
 }
 
-static size_t copy_addresses(const struct addrinfo *list, struct address *ret)
+static size_t copy_addresses(const struct addrinfo *list, struct dial_address *ret)
 {
     size_t n = 0;
     for (const struct addrinfo *a = list; a && n < ADDRESSES_MAX; a = a->ai_next) {
@@ -36,31 +37,33 @@ static size_t copy_addresses(const struct addrinfo *list, struct address *ret)
     return n;
 }
 
+/* On the loop's thread. A canceled lookup ends here too, and frees itself silently. */
 static void on_looked_up(uv_getaddrinfo_t *request, int status, struct addrinfo *list)
 {
-    struct lookup *l = request->data;
-    struct address addresses[ADDRESSES_MAX];
+    struct dial_lookup *l = request->data;
+    struct dial_address addresses[ADDRESSES_MAX];
     size_t n = status < 0 ? 0 : copy_addresses(list, addresses);
     err_t e;
     l->loop->jobs--;
     loop_release(l->loop);
     if (n == 0)
-        err_set(&e, EHOSTUNREACH, "host name %s: %s", l->host,
-                status < 0 ? uv_strerror(status) : "has no address");
+        err_set(&e, EHOSTUNREACH, "cannot resolve host name %s: %s", l->host,
+                status < 0 ? uv_strerror(status) : "it has no address");
     if (l->done)
         l->done(l->owner, n ? addresses : NULL, n, n ? NULL : &e);
     uv_freeaddrinfo(list);
-    lookup_free(l);
+    dial_lookup_free(l);
 }
 
-static void on_known(struct deferred *d)
+static void on_numeric(struct deferred *d)
 {
-    struct lookup *l = container_of(d, struct lookup, known);
+    struct dial_lookup *l = container_of(d, struct dial_lookup, numeric);
     l->done(l->owner, &l->address, 1, NULL);
-    lookup_free(l);
+    dial_lookup_free(l);
 }
 
-static bool parse_number(const char *host, uint16_t port, struct address *ret)
+/* True for an IPv4 or IPv6 address in numbers. */
+static bool parse_numeric(const char *host, uint16_t port, struct dial_address *ret)
 {
     struct sockaddr_in *in = (void *)&ret->at;
     struct sockaddr_in6 *in6 = (void *)&ret->at;
@@ -79,18 +82,19 @@ static bool parse_number(const char *host, uint16_t port, struct address *ret)
     return false;
 }
 
-struct lookup *lookup_start(struct loop *loop, str host, uint16_t port,
-                            void (*done)(void *owner, const struct address *addresses, size_t n,
-                                         const err_t *why),
-                            void *owner)
+struct dial_lookup *dial_lookup_start(struct loop *loop, str host, uint16_t port,
+                                      void (*done)(void *owner,
+                                                   const struct dial_address *addresses, size_t n,
+                                                   const err_t *why),
+                                      void *owner)
 {
-    struct lookup *l = mem_zero(1, sizeof(*l));
+    struct dial_lookup *l = mem_zero(1, sizeof(*l));
     l->loop = loop;
     l->host = mem_dup(host.p, host.n);
     l->done = done;
     l->owner = owner;
-    if (parse_number(l->host, port, &l->address)) {
-        loop_defer(loop, LOOP_SOON, &l->known, on_known);
+    if (parse_numeric(l->host, port, &l->address)) {
+        loop_defer(loop, LOOP_SOON, &l->numeric, on_numeric);
         return l;
     }
     char service[8];
@@ -100,20 +104,19 @@ struct lookup *lookup_start(struct loop *loop, str host, uint16_t port,
     loop->jobs++;
     loop_hold(loop);
     int r = uv_getaddrinfo(&loop->uv, &l->request, on_looked_up, l->host, service, &hints);
-    assert(r ==
-           0); /* fails only for arguments that are not there or too long: uri_parse saw to it */
+    assert(r == 0); /* fails only for missing or overlong arguments, which uri_parse() excludes */
     (void)r;
     return l;
 }
 
-void lookup_cancel(struct lookup *l)
+void dial_lookup_cancel(struct dial_lookup *l)
 {
     if (!l)
         return;
     l->done = NULL;
-    if (l->known.next) {
-        deferred_cancel(&l->known);
-        lookup_free(l);
+    if (l->numeric.next) {
+        loop_cancel_deferred(&l->numeric);
+        dial_lookup_free(l);
     } else {
         uv_cancel((uv_req_t *)&l->request);
     }

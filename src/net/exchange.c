@@ -1,25 +1,44 @@
-/* Exchanges: one request and its answer, the same for HTTP/1.1 and HTTP/2. See http_server.h for
- * the handler's view and exchange.h for the protocols'.
+/* Exchanges: one request and its answer, the same for HTTP/1.1 and HTTP/2. http_server.h is the
+ * handler's view, exchange.h the protocols'.
  *
- * An answer's head goes to the protocol at once, which encodes it; the body is read from here when
- * the peer has room. So an idle watch costs this struct and what nghttp2 keeps for a stream. */
+ *      protocol --exchange_put_*()--> request --deliver--> handler
+ *                                                             |
+ *      protocol <----begin_answer(head)---- exchange_answer(), exchange_stream()
+ *      protocol --exchange_read()--> pending <--pull()-- source
+ *                                       '-- gzip, if the client accepts it
+ *
+ * The head of an answer goes to the protocol at once. The body is read from here when the client
+ * has room, and a stream's source is pulled only then. So an idle watch costs this struct and
+ * nghttp2's stream, and a slow client holds at most one pull (PULL_BYTES) of a stream.
+ *
+ * Invariants:
+ *   - An exchange belongs to the protocol while RECEIVING and ANSWERING, and to the handler while
+ *     HANDLED.
+ *   - `session` is NULL once the client has disconnected. Answering such an exchange just frees it.
+ *   - The memory held for the client is counted in the session and in the server after every change
+ *     (count_held), and uncounted by session_remove().
+ *   - A source's closed() runs exactly once and last.
+ *
+ * Requests are freed when the answer begins, not when it ends, because a watch lives for hours. The
+ * loop keeps KEPT_REQUESTS of them with their memory, so that a busy server rarely calls malloc. */
 #include "exchange.h"
 
 #include "loop_internal.h"
 #include "session.h"
 
-#include <stdarg.h>
-#include <stdio.h>
+enum {
+    PULL_BYTES = 64 * 1024, /* requested from a source that is compressed */
+    KEPT_REQUESTS = 8,      /* per loop */
+    KEPT_BYTES = 32 * 1024, /* larger requests are freed instead of kept */
+};
 
-enum { PULL_BYTES = 64 * 1024, KEPT_REQUESTS = 8, KEPT_BYTES = 32 * 1024 };
-
-struct peer *peer_ref(struct peer *p)
+struct http_peer *http_peer_ref(struct http_peer *p)
 {
     p->references++;
     return p;
 }
 
-void peer_unref(struct peer *p)
+void http_peer_unref(struct http_peer *p)
 {
     if (!p || --p->references)
         return;
@@ -27,7 +46,7 @@ void peer_unref(struct peer *p)
     free(p);
 }
 
-/* --- the memory of requests: a busy server takes it from the last, not from malloc --- */
+/* --- requests, kept for their memory --- */
 
 static void request_free(struct request *r)
 {
@@ -38,7 +57,7 @@ static void request_free(struct request *r)
     free(r);
 }
 
-void loop_forget_requests(struct loop *loop)
+void exchange_free_requests(struct loop *loop)
 {
     for (struct request *r = loop->kept_requests, *next; r; r = next) {
         next = r->next;
@@ -58,11 +77,12 @@ static struct request *request_take(struct loop *loop)
     return r;
 }
 
+/* Keeps the request for the next exchange, unless it is large or enough are kept. */
 static void request_release(struct loop *loop, struct request *r)
 {
     if (!r)
         return;
-    peer_unref(r->peer);
+    http_peer_unref(r->peer);
     if (loop->n_kept_requests == KEPT_REQUESTS ||
         arena_bytes(&r->arena) + r->body.cap + r->headers.cap * sizeof(struct http_header) >
             KEPT_BYTES) {
@@ -83,7 +103,7 @@ static void request_release(struct loop *loop, struct request *r)
 
 /* --- memory of answers --- */
 
-/* Counts what the exchange holds for its peer, after every change of it. */
+/* Updates the counters of memory held for the client. Must follow every change of `pending`. */
 static void count_held(struct exchange *x)
 {
     struct session *s = x->session;
@@ -91,7 +111,7 @@ static void count_held(struct exchange *x)
         return;
     size_t now = x->pending.cap + x->whole_bytes;
     if (!s->held)
-        s->taken_ns = x->loop->mono_ns; /* nothing waited until now */
+        s->taken_ns = x->loop->mono_ns; /* nothing was waiting until now */
     s->held += now - x->held;
     *s->host.unread_bytes += now - x->held;
     bool more = now > x->held;
@@ -100,7 +120,7 @@ static void count_held(struct exchange *x)
         s->host.unread_full(s->host.owner);
 }
 
-void exchange_drop(struct exchange *x)
+void exchange_discard_body(struct exchange *x)
 {
     x->ended = x->cut = true;
     x->waiting = false;
@@ -111,14 +131,14 @@ void exchange_drop(struct exchange *x)
 
 /* --- life --- */
 
-struct exchange *exchange_new(struct session *session, struct loop *loop, struct peer *peer)
+struct exchange *exchange_new(struct session *session, struct loop *loop, struct http_peer *peer)
 {
     struct exchange *x = mem_zero(1, sizeof(*x));
     x->magic = EXCHANGE_MAGIC;
     x->loop = loop;
     x->left = -1;
     x->request = request_take(loop);
-    x->request->peer = peer_ref(peer);
+    x->request->peer = http_peer_ref(peer);
     session_add(session, x);
     return x;
 }
@@ -126,8 +146,8 @@ struct exchange *exchange_new(struct session *session, struct loop *loop, struct
 static void exchange_free(struct exchange *x)
 {
     if (x->session)
-        session_del(x->session, x);
-    deferred_cancel(&x->lost);
+        session_remove(x->session, x);
+    loop_cancel_deferred(&x->lost);
     request_release(x->loop, x->request);
     buf_done(&x->pending);
     gzip_free(x->gzip);
@@ -135,11 +155,11 @@ static void exchange_free(struct exchange *x)
     free(x);
 }
 
-void exchange_over(struct exchange *x, bool complete)
+void exchange_finish(struct exchange *x, bool complete)
 {
     CHECK(x, EXCHANGE_MAGIC);
     if (x->session)
-        session_del(x->session, x);
+        session_remove(x->session, x);
     void (*closed)(void *, bool) = x->source.closed;
     x->source.closed = NULL;
     if (closed)
@@ -147,12 +167,12 @@ void exchange_over(struct exchange *x, bool complete)
     exchange_free(x);
 }
 
-void exchange_lose(struct exchange *x)
+void exchange_disconnect(struct exchange *x)
 {
     if (x->state != EXCHANGE_HANDLED)
-        exchange_over(x, false);
+        exchange_finish(x, false);
     else
-        session_del(x->session, x);
+        session_remove(x->session, x);
 }
 
 /* --- the request, as the protocol reads it --- */
@@ -163,11 +183,7 @@ bool exchange_put_header(struct exchange *x, str name, str value, size_t limit)
     r->header_bytes += name.n + value.n + 32; /* the overhead HTTP/2 counts (RFC 9113, 6.5.2) */
     if (r->header_bytes > limit)
         return false;
-    str copy = arena_str(&r->arena, name);
-    for (size_t i = 0; i < copy.n; i++) /* the copy is ours to change */
-        if (copy.p[i] >= 'A' && copy.p[i] <= 'Z')
-            ((char *)(uintptr_t)copy.p)[i] = (char)(copy.p[i] + ('a' - 'A'));
-    struct http_header header = { copy, arena_str(&r->arena, value) };
+    struct http_header header = { http_header_lower(&r->arena, name), arena_str(&r->arena, value) };
     vec_push(&r->headers, header);
     return true;
 }
@@ -185,7 +201,7 @@ bool exchange_put_body(struct exchange *x, str bytes, size_t limit)
 static const struct request *request_of(const struct exchange *x)
 {
     CHECK(x, EXCHANGE_MAGIC);
-    assert(x->request); /* its texts are gone once the answer began */
+    assert(x->request); /* freed once the answer has begun */
     return x->request;
 }
 
@@ -239,7 +255,7 @@ struct arena *exchange_arena(struct exchange *x)
     return &x->request->arena;
 }
 
-bool exchange_gone(const struct exchange *x)
+bool exchange_is_gone(const struct exchange *x)
 {
     CHECK(x, EXCHANGE_MAGIC);
     return !x->session;
@@ -260,8 +276,9 @@ static bool has_no_body(const struct exchange *x, int status)
     return status < 200 || status == 204 || status == 304 || str_eq(x->request->method, S("HEAD"));
 }
 
-/* Hands the head to the protocol and lets go of the request. */
-static void begin(struct exchange *x, int status, struct http_headers headers, int64_t length)
+/* Passes the head to the protocol and releases the request. */
+static void begin_answer(struct exchange *x, int status, struct http_headers headers,
+                         int64_t length)
 {
     struct answer_head head = { .status = status,
                                 .headers = headers,
@@ -282,11 +299,11 @@ static void begin(struct exchange *x, int status, struct http_headers headers, i
 
 static bool may_compress(const struct exchange *x, struct http_headers headers)
 {
-    return http_value_has(exchange_header(x, S("accept-encoding")), S("gzip")) &&
+    return http_value_has_token(exchange_header(x, S("accept-encoding")), S("gzip")) &&
            !http_header_get(headers, S("content-encoding")).p;
 }
 
-/* A whole body as a stream, so that compressing it does not hold up the loop. */
+/* A whole body as a stream, so that compressing a large one does not block the loop. */
 struct whole {
     struct buf body;
     size_t at;
@@ -333,7 +350,7 @@ void exchange_answer_buf(struct exchange *x, int status, struct http_headers hea
         x->pending = taken;
         x->ended = true;
         count_held(x);
-        begin(x, status, headers, (int64_t)taken.n);
+        begin_answer(x, status, headers, (int64_t)taken.n);
     }
 }
 
@@ -361,9 +378,9 @@ void exchange_abort(struct exchange *x)
 
 /* --- streams --- */
 
-static void tell_lost(struct deferred *d)
+static void report_lost(struct deferred *d)
 {
-    exchange_over(container_of(d, struct exchange, lost), false);
+    exchange_finish(container_of(d, struct exchange, lost), false);
 }
 
 void exchange_stream(struct exchange *x, int status, struct http_headers headers,
@@ -374,17 +391,17 @@ void exchange_stream(struct exchange *x, int status, struct http_headers headers
     x->source = *source;
     if (!x->session) {
         x->state = EXCHANGE_ANSWERING;
-        loop_defer(x->loop, LOOP_FLUSH, &x->lost, tell_lost);
+        loop_defer(x->loop, LOOP_FLUSH, &x->lost, report_lost);
         return;
     }
     bool head_only = has_no_body(x, status);
     if (source->compress && !head_only && may_compress(x, headers))
-        x->gzip = gzip_writer();
+        x->gzip = gzip_writer_new();
     x->left = source->length;
-    begin(x, status, headers, x->gzip ? -1 : source->length);
+    begin_answer(x, status, headers, x->gzip ? -1 : source->length);
 }
 
-void stream_wake(struct exchange *x)
+void exchange_wake_stream(struct exchange *x)
 {
     CHECK(x, EXCHANGE_MAGIC);
     x->woken = true;
@@ -394,7 +411,7 @@ void stream_wake(struct exchange *x)
     x->session->ops->wake(x->session, x);
 }
 
-void stream_end(struct exchange *x, bool cut)
+void exchange_end_stream(struct exchange *x, bool cut)
 {
     CHECK(x, EXCHANGE_MAGIC);
     if (x->ended || !x->session)
@@ -411,8 +428,9 @@ void stream_end(struct exchange *x, bool cut)
     }
 }
 
-/* Asks the source once; what it gives lands in `pending`, compressed if so agreed. */
-static void pull(struct exchange *x, size_t room)
+/* Pulls the source once into `pending`, compressed if negotiated. A source that does not keep the
+ * length it announced is cut: the client must not take a wrong body for a complete one. */
+static void pull_source(struct exchange *x, size_t room)
 {
     auto_buf struct buf raw = { 0 };
     struct buf *out = x->gzip ? &raw : &x->pending;
@@ -434,6 +452,7 @@ static void pull(struct exchange *x, size_t room)
     x->waiting = more == STREAM_WAIT && !x->woken;
 }
 
+/* Moves up to `room` bytes out of `pending`. */
 static size_t take_pending(struct exchange *x, char *to, size_t room)
 {
     size_t n = MIN(x->pending.n - x->pending_at, room);
@@ -452,7 +471,7 @@ size_t exchange_read(struct exchange *x, char *to, size_t room, enum stream_more
     CHECK(x, EXCHANGE_MAGIC);
     size_t n = take_pending(x, to, room);
     while (n < room && !x->ended && !x->waiting) {
-        pull(x, room - n);
+        pull_source(x, room - n);
         n += take_pending(x, to + n, room - n);
     }
     if (x->pending.n)
@@ -460,58 +479,10 @@ size_t exchange_read(struct exchange *x, char *to, size_t room, enum stream_more
     else
         *ret = x->cut ? STREAM_CUT : x->ended ? STREAM_END : x->waiting ? STREAM_WAIT : STREAM_MORE;
     if (!x->pending.n && *ret != STREAM_MORE)
-        buf_done(&x->pending); /* an idle stream holds nothing */
+        buf_done(&x->pending); /* an idle stream holds no buffer */
     if (n && x->session)
         x->session->taken_ns = x->loop->mono_ns;
     x->blocked_ns = 0;
     count_held(x);
     return n;
-}
-
-/* --- the exchanges of a session --- */
-
-void session_add(struct session *s, struct exchange *x)
-{
-    x->session = s;
-    x->previous = NULL;
-    x->next = s->exchanges;
-    if (x->next)
-        x->next->previous = x;
-    s->exchanges = x;
-}
-
-void session_del(struct session *s, struct exchange *x)
-{
-    if (x->next)
-        x->next->previous = x->previous;
-    if (x->previous)
-        x->previous->next = x->next;
-    else
-        s->exchanges = x->next;
-    x->next = x->previous = NULL;
-    s->held -= x->held;
-    *s->host.unread_bytes -= x->held;
-    x->held = 0;
-    x->session = NULL;
-}
-
-void session_limited(const struct session *s, const char *format, ...)
-{
-    const struct http_server_options *o = s->host.options;
-    if (!o->limited)
-        return;
-    char what[200];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(what, sizeof(what), format, args);
-    va_end(args);
-    o->limited(o->context, s->host.peer->address, what);
-}
-
-void session_lose_all(struct session *s)
-{
-    for (struct exchange *x = s->exchanges, *next; x; x = next) {
-        next = x->next;
-        exchange_lose(x);
-    }
 }

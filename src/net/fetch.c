@@ -1,12 +1,13 @@
-/* Whole answers over the streaming calls: see http_client_fetch() in http_client.h. */
+/* Whole responses on top of streaming calls: see http_client_fetch() in http_client.h. */
 #include "client_internal.h"
 
 struct fetch {
-    struct http_call *call;
+    struct http_call *call; /* not owned; it outlives this struct, which it releases */
     int status;
     struct http_header_list headers;
     struct buf body;
     size_t max_body_bytes;
+    /* the caller's */
     void (*on_done)(void *context, const struct http_response *response, const err_t *failure);
     void *context;
 };
@@ -27,9 +28,9 @@ static void on_data(void *context, str bytes)
         return;
     }
     err_t e;
-    err_set(&e, EMSGSIZE, "%s: the answer is larger than %zu bytes", f->call->client->name,
+    err_set(&e, EMSGSIZE, "%s: response body is larger than %zu bytes", f->call->client->name,
             f->max_body_bytes);
-    call_finish(f->call, &e);
+    http_call_finish(f->call, &e);
 }
 
 static void on_done(void *context, const err_t *failure)
@@ -42,7 +43,7 @@ static void on_done(void *context, const err_t *failure)
         f->on_done(f->context, failure ? NULL : &response, failure);
 }
 
-static void release(void *context)
+static void release_fetch(void *context)
 {
     struct fetch *f = context;
     http_header_list_done(&f->headers);
@@ -65,6 +66,6 @@ struct http_call *http_client_fetch(struct http_client *c, const struct http_fet
                                                           .on_data = on_data,
                                                           .on_done = on_done,
                                                           .context = f });
-    f->call->release = release;
+    f->call->release = release_fetch;
     return f->call;
 }

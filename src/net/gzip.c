@@ -1,26 +1,32 @@
-/* gzip over zlib: see gzip.h. The writer uses the fastest level, as kube-apiserver does: lists
- * shrink to a tenth with it, and the loop has other work. */
+/* gzip on zlib: see gzip.h. The writer uses level 1, as kube-apiserver does: lists shrink to a
+ * tenth with it, and a higher level would hold up the event loop for little gain. Memory is only
+ * allocated by zlib when a stream begins; running out of it aborts, as everywhere. */
 #include "gzip.h"
 
 #include <zlib.h>
 
-enum { GZIP_WINDOW = 15 + 16, STEP = 16 * 1024 };
+enum {
+    GZIP_WINDOW = 15 + 16, /* zlib: the largest window, with gzip instead of zlib framing */
+    STEP = 16 * 1024,      /* bytes of output per call of zlib */
+};
 
 struct gzip {
     z_stream stream;
-    bool writer, complete, pending;
+    bool writer;   /* compresses; otherwise decompresses */
+    bool complete; /* reader: the end of the stream was decoded */
+    bool pending;  /* reader: zlib holds output that did not fit */
 };
 
-struct gzip *gzip_writer(void)
+struct gzip *gzip_writer_new(void)
 {
     struct gzip *z = mem_zero(1, sizeof(*z));
     z->writer = true;
     if (deflateInit2(&z->stream, 1, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-        abort(); /* only without memory */
+        abort(); /* out of memory is the only cause */
     return z;
 }
 
-struct gzip *gzip_reader(void)
+struct gzip *gzip_reader_new(void)
 {
     struct gzip *z = mem_zero(1, sizeof(*z));
     if (inflateInit2(&z->stream, GZIP_WINDOW) != Z_OK)
@@ -39,9 +45,10 @@ void gzip_free(struct gzip *z)
     free(z);
 }
 
-/* One step into fresh room at the end of `out`; returns how many bytes came. */
-static size_t step(struct gzip *z, int (*work)(z_stream *, int), int flush, struct buf *out,
-                   int *ret_code)
+/* Runs zlib once, with STEP bytes of room at the end of `out`. Returns how many bytes it appended.
+ */
+static size_t run_step(struct gzip *z, int (*work)(z_stream *, int), int flush, struct buf *out,
+                       int *ret_code)
 {
     z->stream.next_out = (Bytef *)buf_reserve(out, STEP);
     z->stream.avail_out = STEP;
@@ -60,7 +67,7 @@ void gzip_write(struct gzip *z, str bytes, bool last, struct buf *out)
         z->stream.avail_in = (uInt)part;
         int code;
         do
-            step(z, deflate, final ? Z_FINISH : Z_NO_FLUSH, out, &code);
+            run_step(z, deflate, final ? Z_FINISH : Z_NO_FLUSH, out, &code);
         while (z->stream.avail_out == 0);
         bytes = str_from(bytes, part);
         if (final)
@@ -74,7 +81,7 @@ int gzip_read(struct gzip *z, str *bytes, struct buf *out, size_t room)
     z->stream.avail_in = (uInt)MIN(bytes->n, (size_t)INT32_MAX);
     int code = Z_OK;
     for (size_t got = 0; !z->complete && got < room;) {
-        size_t n = step(z, inflate, Z_NO_FLUSH, out, &code);
+        size_t n = run_step(z, inflate, Z_NO_FLUSH, out, &code);
         got += n;
         z->complete = code == Z_STREAM_END;
         z->pending = !z->complete && z->stream.avail_out == 0;
@@ -84,17 +91,17 @@ int gzip_read(struct gzip *z, str *bytes, struct buf *out, size_t room)
             break;
     }
     size_t left = z->stream.avail_in;
-    *bytes = z->complete ? (str){ bytes->p + bytes->n, 0 } /* what follows the end is ignored */
+    *bytes = z->complete ? (str){ bytes->p + bytes->n, 0 } /* bytes after the end are ignored */
                          : str_from(*bytes, bytes->n - left);
     return 0;
 }
 
-bool gzip_complete(const struct gzip *z)
+bool gzip_is_complete(const struct gzip *z)
 {
     return z->complete;
 }
 
-bool gzip_pending(const struct gzip *z)
+bool gzip_has_pending(const struct gzip *z)
 {
     return z && z->pending;
 }

@@ -1,5 +1,16 @@
-/* HTTP/1.1 for the client, over llhttp: one call at a time, then the next. See client_internal.h.
- * */
+/* HTTP/1.1 for the client, on llhttp: one call at a time on a connection that is reused.
+ *
+ * The parser pauses at the end of each response (HPE_PAUSED), so that bytes after it are noticed: a
+ * server that sends more than was requested cannot be trusted to be in step, and the connection is
+ * not reused. The same holds if the response ended before the request was sent completely.
+ *
+ * Flow control is the socket's: while the owner has paused and bytes wait in the call, `full` stops
+ * the link from reading. A canceled call ends the connection, because the rest of its response
+ * cannot be distinguished from the next one. 1xx responses are skipped; 101 is an error, because no
+ * call offers an upgrade; trailers are ignored.
+ *
+ * Invariant: `call` is set exactly while base.carried is 1. It is cleared before the owner's code
+ * runs. */
 #include "client_internal.h"
 
 #include <llhttp.h>
@@ -7,11 +18,11 @@
 struct h1_client {
     struct client_session base;
     llhttp_t parser;
-    struct http_call *call; /* NULL: idle, or its owner lost interest */
-    struct buf out;         /* the head of the request */
+    struct http_call *call; /* NULL: idle, or the call was canceled */
+    struct buf out;         /* head of the request, until fill() takes it */
     struct buf name, value; /* of a header being read */
     struct http_header_list headers;
-    size_t header_bytes;
+    size_t header_bytes; /* so far, against host.max_header_bytes */
     bool head_done, message_done, too_large;
 };
 
@@ -20,7 +31,7 @@ static struct h1_client *h1_of(llhttp_t *parser)
     return container_of(parser, struct h1_client, parser);
 }
 
-static void forget_head(struct h1_client *h)
+static void reset_head(struct h1_client *h)
 {
     http_header_list_done(&h->headers);
     h->headers = (struct http_header_list){ 0 };
@@ -64,10 +75,7 @@ static int on_value(llhttp_t *parser, const char *at, size_t n)
 static int on_value_end(llhttp_t *parser)
 {
     struct h1_client *h = h1_of(parser);
-    if (!h->head_done) { /* trailers are not used */
-        for (size_t i = 0; i < h->name.n; i++)
-            if (h->name.p[i] >= 'A' && h->name.p[i] <= 'Z')
-                h->name.p[i] = (char)(h->name.p[i] + ('a' - 'A'));
+    if (!h->head_done) { /* trailers are ignored */
         http_header_list_add(&h->headers, buf_str(&h->name), buf_str(&h->value));
         h->header_bytes += sizeof(struct http_header);
     }
@@ -76,11 +84,12 @@ static int on_value_end(llhttp_t *parser)
     return 0;
 }
 
+/* Returns 1 to make llhttp skip the body (HEAD). */
 static int on_head_end(llhttp_t *parser)
 {
     struct h1_client *h = h1_of(parser);
     if (parser->status_code < 100 || parser->status_code == 101)
-        return HPE_USER; /* nobody asked to change the protocol */
+        return HPE_USER; /* no request offers an upgrade */
     if (parser->status_code < 200)
         return 0;
     h->head_done = true;
@@ -90,8 +99,8 @@ static int on_head_end(llhttp_t *parser)
                               .headers = { h->headers.headers.at, h->headers.headers.n } };
     h->base.served++;
     if (h->call)
-        call_head(h->call, &head);
-    forget_head(h);
+        http_call_receive_head(h->call, &head);
+    reset_head(h);
     return no_body ? 1 : 0;
 }
 
@@ -99,9 +108,9 @@ static int on_body(llhttp_t *parser, const char *at, size_t n)
 {
     struct h1_client *h = h1_of(parser);
     if (!h->head_done)
-        return HPE_USER; /* a body for "100 Continue" and its like */
+        return HPE_USER; /* a 1xx response has no body */
     if (h->call)
-        call_data(h->call, (str){ at, n });
+        http_call_receive_data(h->call, (str){ at, n });
     return 0;
 }
 
@@ -109,7 +118,7 @@ static int on_end(llhttp_t *parser)
 {
     struct h1_client *h = h1_of(parser);
     if (parser->status_code < 200) {
-        forget_head(h);
+        reset_head(h);
         return 0;
     }
     h->message_done = true;
@@ -128,27 +137,30 @@ static const llhttp_settings_t settings = {
 
 /* --- the session --- */
 
+/* The response is complete. The connection is reused only if the request was sent completely as
+ * well. */
 static void end_call(struct h1_client *h, bool reusable)
 {
     struct http_call *call = h->call;
     bool sent = h->out.n == 0 && (!call || call->body_at == call->request.body.n);
     h->call = NULL;
-    h->base.carried = h->base.patient = 0;
+    h->base.carried = h->base.delayable = 0;
     h->base.full = false;
     if (reusable && sent)
         h->base.room = 1;
     else
         h->base.over = true;
     if (call)
-        call_end(call);
+        http_call_complete(call);
     h->base.host.changed(h->base.host.owner);
 }
 
+/* Returns false if the connection is of no further use. */
 static bool h1_feed(struct client_session *s, str bytes, err_t *e)
 {
     struct h1_client *h = container_of(s, struct h1_client, base);
     if (!h->call) {
-        err_set(e, EPROTO, "sent bytes that nobody asked for");
+        err_set(e, EPROTO, "received bytes without a request");
         return false;
     }
     h->call->answer_begun = true;
@@ -162,8 +174,8 @@ static bool h1_feed(struct client_session *s, str bytes, err_t *e)
     }
     if (code != HPE_OK) {
         err_set(e, EPROTO,
-                h->too_large ? "the headers of the answer are too large (%s)"
-                             : "the answer is not HTTP/1.1: %s",
+                h->too_large ? "response headers are too large (%s)"
+                             : "response is not valid HTTP/1.1: %s",
                 llhttp_get_error_reason(&h->parser));
         return false;
     }
@@ -171,6 +183,7 @@ static bool h1_feed(struct client_session *s, str bytes, err_t *e)
     return true;
 }
 
+/* The connection is gone: completes a response that ends with it, otherwise fails the call. */
 static void h1_closed(struct client_session *s, const err_t *why)
 {
     struct h1_client *h = container_of(s, struct h1_client, base);
@@ -179,15 +192,15 @@ static void h1_closed(struct client_session *s, const err_t *why)
     if (!h->call)
         return;
     if (!why && h->head_done && llhttp_finish(&h->parser) == HPE_PAUSED && h->message_done) {
-        end_call(h, false); /* its end was the end of the connection */
+        end_call(h, false); /* a body without a length ends with the connection */
         return;
     }
     err_t e;
-    err_set(&e, ECONNRESET, "the connection was closed before the answer was whole");
+    err_set(&e, ECONNRESET, "connection closed before the response was complete");
     struct http_call *call = h->call;
     h->call = NULL;
-    s->carried = s->patient = 0;
-    call_fail(call, why ? why : &e, false);
+    s->carried = s->delayable = 0;
+    http_call_fail(call, why ? why : &e, false);
 }
 
 static void h1_fill(struct client_session *s, struct buf *out, size_t room)
@@ -215,7 +228,8 @@ static void put_header(struct buf *out, str name, str value)
     buf_put(out, S("\r\n"));
 }
 
-static void h1_start(struct client_session *s, struct http_call *call)
+/* Writes the head of the request to `out`; fill() sends it and the body. */
+static void h1_start_call(struct client_session *s, struct http_call *call)
 {
     struct h1_client *h = container_of(s, struct h1_client, base);
     const struct http_request *r = &call->request;
@@ -223,9 +237,9 @@ static void h1_start(struct client_session *s, struct http_call *call)
     h->head_done = h->message_done = false;
     s->room = 0;
     s->carried = 1;
-    s->patient = call->patient;
+    s->delayable = call->delayable;
     struct http_header_list list = { 0 };
-    call_headers(call, &list);
+    http_call_build_headers(call, &list);
     buf_printf(&h->out, STR_FMT " ", STR_ARG(r->method));
     buf_put(&h->out, r->target);
     buf_put(&h->out, S(" HTTP/1.1\r\n"));
@@ -241,19 +255,19 @@ static void h1_start(struct client_session *s, struct http_call *call)
     s->host.want_fill(s->host.owner);
 }
 
-/* The answer that is on its way belongs to nobody: the connection is of no use any more. */
-static void h1_drop(struct client_session *s, struct http_call *call)
+/* Canceled: the response on its way cannot be skipped, so the connection cannot be reused. */
+static void h1_drop_call(struct client_session *s, struct http_call *call)
 {
     struct h1_client *h = container_of(s, struct h1_client, base);
     assert(h->call == call);
     h->call = NULL;
-    s->carried = s->patient = 0;
+    s->carried = s->delayable = 0;
     s->room = 0;
     s->over = true;
     s->host.changed(s->host.owner);
 }
 
-static void h1_consumed(struct client_session *s, struct http_call *call, size_t n UNUSED)
+static void h1_consume(struct client_session *s, struct http_call *call, size_t n UNUSED)
 {
     s->full = call->waiting.n > 0;
     s->host.changed(s->host.owner);
@@ -262,7 +276,7 @@ static void h1_consumed(struct client_session *s, struct http_call *call, size_t
 static void h1_free(struct client_session *s)
 {
     struct h1_client *h = container_of(s, struct h1_client, base);
-    forget_head(h);
+    reset_head(h);
     buf_done(&h->out);
     free(h);
 }
@@ -271,9 +285,9 @@ static const struct client_session_ops h1_ops = {
     .feed = h1_feed,
     .closed = h1_closed,
     .fill = h1_fill,
-    .start = h1_start,
-    .drop = h1_drop,
-    .consumed = h1_consumed,
+    .start_call = h1_start_call,
+    .drop_call = h1_drop_call,
+    .consume = h1_consume,
     .free = h1_free,
 };
 

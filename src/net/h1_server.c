@@ -1,9 +1,25 @@
-/* HTTP/1.1 for the server, over llhttp. See session.h.
+/* HTTP/1.1 for the server, on llhttp: see session.h.
  *
- * One request at a time: the parser stops at the end of each, and bytes that follow (pipelining)
- * wait until the answer has left. The parser is strict; what it refuses, and what breaks a limit,
- * is answered once and ends the connection, because nobody can know where the next request begins.
- * */
+ *      feed() --> llhttp --> exchange (RECEIVING) --deliver--> handler
+ *                   | paused while an exchange is in progress;
+ *                   '-> later bytes (pipelining) wait in `in`
+ *      fill() <-- out (heads, refusals) <-- exchange_read() in chunks of 16 KiB
+ *
+ * One request at a time: the parser pauses at the end of each, and later bytes wait until its
+ * answer is sent. When WAITING_BYTES of them wait, reading stops, so pipelining costs bounded
+ * memory.
+ *
+ * The parser is strict. A request that it rejects or that exceeds a limit gets one answer and ends
+ * the connection, because it is uncertain where the next request would begin. For the same reason,
+ * requests that an intermediary might read differently are rejected: more than one Host, and
+ * Transfer-Encoding with HTTP/1.0 (request smuggling).
+ *
+ * Time: `since_ns` is the start of what the client owes: the idle time, the head or the body of a
+ * request. Nothing is owed while an exchange is handled or answered; then link.c notices a client
+ * that does not read.
+ *
+ * Invariant: `x` is the only exchange. It is cleared before exchange_finish(), which may run a
+ * handler. */
 #include "http.h"
 #include "loop_internal.h"
 #include "session.h"
@@ -12,22 +28,22 @@
 #include <stdio.h>
 
 enum {
-    WAITING_BYTES = 64 * 1024, /* of pipelined requests, then reading stops */
-    CHUNK_BYTES = 16 * 1024,
-    CHUNK_HEAD = 6, /* four hex digits, CR, LF */
+    WAITING_BYTES = 64 * 1024, /* of pipelined requests; then reading stops */
+    CHUNK_BYTES = 16 * 1024,   /* payload of a chunk; fits in four hex digits */
+    CHUNK_HEAD = 6,            /* four hex digits, CR, LF */
 };
 
 struct h1_server {
     struct session base;
     llhttp_t parser;
-    struct exchange *x;             /* the current one, in any state; or NULL */
-    struct buf in;                  /* what came behind the current request */
-    struct buf out;                 /* heads and refusals on their way */
-    struct buf target, name, value; /* being read, possibly over several feeds */
+    struct exchange *x;             /* the current one, in any state; NULL: idle */
+    struct buf in;                  /* bytes after the current request */
+    struct buf out;                 /* heads and refusals, until fill() takes them */
+    struct buf target, name, value; /* being parsed, possibly over several feeds */
     bool in_head, in_value, keep_alive, http10, chunked, draining;
-    int refuse_status; /* set by a parser callback that stops the parser */
-    int64_t since_ns;  /* of the idle time, or of what the peer owes */
-    size_t counted;    /* of this body in host.pending_bytes */
+    int refuse_status; /* set by the parser callback that stopped the parser */
+    int64_t since_ns;  /* mono ns; see "Time" above */
+    size_t counted;    /* bytes of this body in *host.pending_bytes */
 };
 
 static struct h1_server *h1_of(llhttp_t *parser)
@@ -48,7 +64,8 @@ static void uncount_body(struct h1_server *h)
 
 /* --- parsing --- */
 
-static int stop(struct h1_server *h, int status)
+/* Stops the parser; parse_bytes() sends the refusal. */
+static int refuse_with(struct h1_server *h, int status)
 {
     h->refuse_status = status;
     return HPE_USER;
@@ -64,7 +81,7 @@ static int on_begin(llhttp_t *parser)
     return 0;
 }
 
-/* Text of the head that is still open counts too: an endless header must not grow. */
+/* Counts unfinished names and values too: an endless header must not grow. */
 static bool head_fits(const struct h1_server *h, size_t more)
 {
     size_t open = h->target.n + h->name.n + h->value.n + more;
@@ -76,7 +93,7 @@ static int on_target(llhttp_t *parser, const char *at, size_t n)
 {
     struct h1_server *h = h1_of(parser);
     if (!head_fits(h, n))
-        return stop(h, 414);
+        return refuse_with(h, 414);
     buf_put(&h->target, (str){ at, n });
     return 0;
 }
@@ -88,14 +105,14 @@ static int end_header(struct h1_server *h)
     buf_clear(&h->name);
     buf_clear(&h->value);
     h->in_value = false;
-    return fits ? 0 : stop(h, 431);
+    return fits ? 0 : refuse_with(h, 431);
 }
 
 static int on_name(llhttp_t *parser, const char *at, size_t n)
 {
     struct h1_server *h = h1_of(parser);
     if (!head_fits(h, n))
-        return stop(h, 431);
+        return refuse_with(h, 431);
     buf_put(&h->name, (str){ at, n });
     return 0;
 }
@@ -104,7 +121,7 @@ static int on_value(llhttp_t *parser, const char *at, size_t n)
 {
     struct h1_server *h = h1_of(parser);
     if (!head_fits(h, n))
-        return stop(h, 431);
+        return refuse_with(h, 431);
     buf_put(&h->value, (str){ at, n });
     return 0;
 }
@@ -114,7 +131,8 @@ static int on_value_end(llhttp_t *parser)
     return end_header(h1_of(parser));
 }
 
-/* "http://host/path" (as to a proxy) means "/path" here. */
+/* Accepts the absolute form for proxies: "http://host/path" means "/path". False: invalid target.
+ */
 static bool set_target(struct h1_server *h)
 {
     struct request *r = h->x->request;
@@ -137,7 +155,7 @@ static int check_expect(struct h1_server *h)
     if (!expect.p)
         return 0;
     if (!str_eq_nocase(expect, S("100-continue")))
-        return stop(h, 417);
+        return refuse_with(h, 417);
     bool body_follows = (h->parser.flags & F_CHUNKED) || h->parser.content_length > 0;
     if (body_follows && !h->http10) {
         buf_put(&h->out, S("HTTP/1.1 100 Continue\r\n\r\n"));
@@ -146,7 +164,7 @@ static int check_expect(struct h1_server *h)
     return 0;
 }
 
-/* Exactly one Host (RFC 9112, 3.2): with two, whoever stands between may have read the other. */
+/* Exactly one Host (RFC 9112, 3.2): an intermediary may have acted on the other one. */
 static bool has_one_host(const struct h1_server *h)
 {
     struct http_headers all = exchange_headers(h->x);
@@ -156,6 +174,7 @@ static bool has_one_host(const struct h1_server *h)
     return hosts == 1 || (hosts == 0 && h->http10);
 }
 
+/* The head is complete: decides whether the request can be accepted. */
 static int on_head_end(llhttp_t *parser)
 {
     struct h1_server *h = h1_of(parser);
@@ -163,19 +182,19 @@ static int on_head_end(llhttp_t *parser)
     h->since_ns = now_of(h);
     h->http10 = parser->http_major == 1 && parser->http_minor == 0;
     if (parser->http_major != 1)
-        return stop(h, 505);
+        return refuse_with(h, 505);
     if (parser->method == HTTP_CONNECT)
-        return stop(h, 405);
-    parser->upgrade = 0; /* offers to change the protocol are ignored */
+        return refuse_with(h, 405);
+    parser->upgrade = 0; /* offers to upgrade are ignored */
     h->x->request->method = str_c(llhttp_method_name((llhttp_method_t)parser->method));
     if (!set_target(h) || !has_one_host(h))
-        return stop(h, 400);
+        return refuse_with(h, 400);
+    /* Faulty framing (RFC 9112, 6.1): an intermediary may see two requests. */
     if (h->http10 && (parser->flags & F_TRANSFER_ENCODING))
-        return stop(h,
-                    400); /* faulty framing (RFC 9112, 6.1): an intermediary may see two requests */
+        return refuse_with(h, 400);
     if ((parser->flags & F_CONTENT_LENGTH) &&
         parser->content_length > h->base.host.options->max_body_bytes)
-        return stop(h, 413);
+        return refuse_with(h, 413);
     return check_expect(h);
 }
 
@@ -184,9 +203,9 @@ static int on_body(llhttp_t *parser, const char *at, size_t n)
     struct h1_server *h = h1_of(parser);
     const struct http_server_options *o = h->base.host.options;
     if (!exchange_put_body(h->x, (str){ at, n }, o->max_body_bytes))
-        return stop(h, 413);
+        return refuse_with(h, 413);
     if (*h->base.host.pending_bytes + n > o->max_pending_bytes)
-        return stop(h, 503);
+        return refuse_with(h, 503);
     *h->base.host.pending_bytes += n;
     h->counted += n;
     return 0;
@@ -219,16 +238,11 @@ static void put_date(struct h1_server *h)
     buf_put(&h->out, S("\r\n"));
 }
 
-/* An answer of our own; the connection ends with it. */
-static void refuse(struct h1_server *h, int status)
+/* Answers without the handler and ends the connection. */
+static void send_refusal(struct h1_server *h, int status)
 {
-    const struct http_server_options *o = h->base.host.options;
     auto_buf struct buf body = { 0 };
-    const char *type = "text/plain; charset=utf-8";
-    if (o->refusal)
-        type = o->refusal(o->context, status, &body);
-    else
-        buf_printf(&body, "%d %s\n", status, http_reason(status));
+    const char *type = session_put_refusal(&h->base, status, &body);
     buf_printf(&h->out, "HTTP/1.1 %d %s\r\ncontent-type: %s\r\ncontent-length: %zu\r\n", status,
                http_reason(status), type, body.n);
     put_date(h);
@@ -236,28 +250,17 @@ static void refuse(struct h1_server *h, int status)
     buf_put(&h->out, buf_str(&body));
     uncount_body(h);
     if (h->x) {
-        exchange_over(h->x, false);
+        exchange_finish(h->x, false);
         h->x = NULL;
     }
     h->base.over = true;
     h->base.host.want_fill(h->base.host.owner);
 }
 
-/* What the server itself decides about a message is not the handler's to set. */
-static bool is_framing(str name)
-{
-    static const char *const names[] = { "connection",        "content-length", "date",
-                                         "transfer-encoding", "keep-alive",     "upgrade" };
-    for (size_t i = 0; i < countof(names); i++)
-        if (str_eq_nocase(name, str_c(names[i])))
-            return true;
-    return false;
-}
-
 static void put_headers(struct buf *out, struct http_headers headers)
 {
     for (size_t i = 0; i < headers.n; i++) {
-        if (!http_header_valid(headers.at[i]) || is_framing(headers.at[i].name))
+        if (!http_header_is_valid(headers.at[i]) || session_sets_header(headers.at[i].name))
             continue;
         buf_put(out, headers.at[i].name);
         buf_put(out, S(": "));
@@ -266,6 +269,8 @@ static void put_headers(struct buf *out, struct http_headers headers)
     }
 }
 
+/* Writes the head. The length decides between Content-Length, chunks, and (HTTP/1.0) the
+ * connection's end. */
 static void h1_begin_answer(struct session *s, struct exchange *x, const struct answer_head *head)
 {
     struct h1_server *h = container_of(s, struct h1_server, base);
@@ -292,8 +297,9 @@ static void h1_begin_answer(struct session *s, struct exchange *x, const struct 
     s->host.want_fill(s->host.owner);
 }
 
-/* Appends a part of the body; false: nothing more now. */
-static bool put_part(struct h1_server *h, struct buf *out)
+/* Appends part of the body and finishes the exchange after the last one. False: nothing more now.
+ */
+static bool put_body_part(struct h1_server *h, struct buf *out)
 {
     enum stream_more more;
     size_t head = h->chunked ? (size_t)CHUNK_HEAD : 0;
@@ -319,18 +325,18 @@ static bool put_part(struct h1_server *h, struct buf *out)
     struct exchange *x = h->x;
     h->x = NULL;
     h->since_ns = now_of(h);
-    exchange_over(x, more == STREAM_END);
+    exchange_finish(x, more == STREAM_END);
     return true;
 }
 
 /* --- the session --- */
 
-static bool busy(const struct h1_server *h)
+static bool is_busy(const struct h1_server *h)
 {
     return h->x && h->x->state != EXCHANGE_RECEIVING;
 }
 
-static void deliver(struct h1_server *h)
+static void deliver_request(struct h1_server *h)
 {
     h->x->state = EXCHANGE_HANDLED;
     uncount_body(h);
@@ -340,8 +346,8 @@ static void deliver(struct h1_server *h)
     h->base.host.deliver(h->base.host.owner, h->x);
 }
 
-/* Parses until a request is whole, the bytes end or the peer is refused; returns what was used. */
-static size_t parse(struct h1_server *h, str bytes)
+/* Parses until a request is complete, the bytes end or it is refused. Returns the bytes used. */
+static size_t parse_bytes(struct h1_server *h, str bytes)
 {
     llhttp_errno_t code = llhttp_execute(&h->parser, bytes.p, bytes.n);
     if (code == HPE_OK)
@@ -349,17 +355,17 @@ static size_t parse(struct h1_server *h, str bytes)
     size_t used = (size_t)(llhttp_get_error_pos(&h->parser) - bytes.p);
     if (code == HPE_PAUSED) {
         llhttp_resume(&h->parser);
-        deliver(h);
+        deliver_request(h);
         return MIN(used, bytes.n);
     }
-    refuse(h, h->refuse_status ? h->refuse_status : 400);
+    send_refusal(h, h->refuse_status ? h->refuse_status : 400);
     return bytes.n;
 }
 
 static void parse_waiting(struct h1_server *h)
 {
-    while (!h->base.over && !busy(h) && h->in.n) {
-        size_t used = parse(h, buf_str(&h->in));
+    while (!h->base.over && !is_busy(h) && h->in.n) {
+        size_t used = parse_bytes(h, buf_str(&h->in));
         buf_consume(&h->in, used);
     }
     if (!h->in.n)
@@ -372,14 +378,16 @@ static bool h1_feed(struct session *s, str bytes)
     struct h1_server *h = container_of(s, struct h1_server, base);
     if (s->over)
         return false;
-    if (!busy(h) && !h->in.n)
-        bytes = str_from(bytes, parse(h, bytes));
+    if (!is_busy(h) && !h->in.n)
+        bytes = str_from(bytes, parse_bytes(h, bytes));
     if (bytes.n)
         buf_put(&h->in, bytes);
     parse_waiting(h);
     return !s->over;
 }
 
+/* Alternates between output and parsing: the end of an answer lets the next pipelined request
+ * begin. */
 static void h1_fill(struct session *s, struct buf *out, size_t room)
 {
     struct h1_server *h = container_of(s, struct h1_server, base);
@@ -388,7 +396,7 @@ static void h1_fill(struct session *s, struct buf *out, size_t room)
         buf_done(&h->out);
         if (!h->x || h->x->state != EXCHANGE_ANSWERING || out->n >= room)
             return;
-        if (!put_part(h, out))
+        if (!put_body_part(h, out))
             return;
         if (!h->x)
             parse_waiting(h);
@@ -412,19 +420,19 @@ static int64_t h1_deadline(const struct session *s)
 {
     const struct h1_server *h = (const struct h1_server *)s;
     const struct http_server_options *o = s->host.options;
-    if (s->over || busy(h))
+    if (s->over || is_busy(h))
         return INT64_MAX;
     int64_t limit = !h->x        ? o->idle_timeout_ns
                     : h->in_head ? o->header_timeout_ns
                                  : o->body_timeout_ns;
-    return h->since_ns + loop_io_span(s->host.loop, limit);
+    return h->since_ns + loop_scale_timeout(s->host.loop, limit);
 }
 
-static void h1_late(struct session *s)
+static void h1_expire(struct session *s)
 {
     struct h1_server *h = container_of(s, struct h1_server, base);
     if (h->x)
-        refuse(h, 408);
+        send_refusal(h, 408);
     s->over = true;
 }
 
@@ -432,7 +440,7 @@ static void h1_free(struct session *s)
 {
     struct h1_server *h = container_of(s, struct h1_server, base);
     uncount_body(h);
-    session_lose_all(s);
+    session_disconnect_all(s);
     buf_done(&h->in);
     buf_done(&h->out);
     buf_done(&h->target);
@@ -446,10 +454,10 @@ static const struct session_ops h1_ops = {
     .fill = h1_fill,
     .begin_answer = h1_begin_answer,
     .wake = h1_wake,
-    .abort = h1_wake, /* fill() sees that it is cut */
+    .abort = h1_wake, /* fill() sees `cut` */
     .drain = h1_drain,
     .deadline = h1_deadline,
-    .late = h1_late,
+    .expire = h1_expire,
     .free = h1_free,
 };
 

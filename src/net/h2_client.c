@@ -1,9 +1,47 @@
-/* HTTP/2 for the client, over nghttp2: many calls on one connection. See client_internal.h.
+/* HTTP/2 for the client, on nghttp2: many calls on one connection.
  *
- * Flow control: bytes are given back to the connection's window as they arrive and to the stream's
- * when the owner of the call has taken them. So a paused call stops its own stream and no other
- * (giving back both at the end let a few paused streams stop all, a mistake others have made), and
- * bytes of streams that are already closed do not leak out of the connection's window. */
+ * The problem: watches that last for hours, large lists and short calls share one TCP connection. A
+ * call whose owner has paused must stop the server from sending more of that response, without
+ * stopping any other call; a call that ends early (reset, GOAWAY, canceled) must not leak
+ * flow-control credit; and it must be certain whether the server may have acted on a request,
+ * because only requests that it did not process are retried.
+ *
+ *      link bytes --h2_feed()--> nghttp2 --on_header()--> headers --on_frame()--> receive_head()
+ *                                   |----on_data()-----------------------------> call
+ *                                   |----on_frame(END_STREAM)------------------> receive_end()
+ *                                   '----on_stream_close(error)----------------> http_call_fail()
+ *
+ *      call --h2_start_call()--> nghttp2 queue --h2_fill()--> link
+ *               body read by read_body() as the server's window allows
+ *
+ * Flow control has two windows, and they are returned at different times:
+ *
+ *      connection (16 MiB)   as soon as bytes arrive, whether or not a call takes them
+ *      stream (1 MiB)        when the owner of the call has taken them
+ *
+ * So a paused call stops its own stream after at most 1 MiB and no other stream. Returning both
+ * windows when the owner takes the bytes was rejected: a few paused streams would use up the
+ * connection window and stop all of them. Returning neither for streams that are already closed
+ * would lose those bytes from the connection window for good; nghttp2's automatic updates are off,
+ * so on_data() does it for every byte.
+ *
+ * Invariants:
+ *   - A call is in `calls` from attach_call() to detach_call(), and base.carried counts them.
+ *     nghttp2's user data for the stream points to the call in that time only. A call that a
+ *     callback ended is therefore not found again, and late frames of its stream are ignored.
+ *   - nghttp2 creates the stream when the HEADERS frame leaves. Before that only `calls` knows the
+ *     call, so on_frame_not_sent() searches the list.
+ *   - detach_call() comes before http_call_complete() and http_call_fail(), which run the owner's
+ *     code.
+ *   - One header block at a time: HTTP/2 does not interleave blocks, so one list in the session is
+ *     enough.
+ *
+ * Retries: a request is "unprocessed" if the server reset it with REFUSED_STREAM, or if GOAWAY came
+ * before it could leave. (nghttp2 closes streams above GOAWAY's last stream id with
+ * REFUSED_STREAM.) call.c decides with that whether to send it again.
+ *
+ * Stream limit: until the server's SETTINGS arrive, STREAMS_BEFORE_SETTINGS calls are allowed and
+ * `awaiting_settings` keeps the pool from dialing another connection. */
 #include "client_internal.h"
 #include "loop_internal.h"
 
@@ -11,18 +49,18 @@
 #include <stdio.h>
 
 enum {
-    STREAM_WINDOW = 1024 * 1024,
-    CONNECTION_WINDOW = 16 * 1024 * 1024,
-    STREAMS_BEFORE_SETTINGS = 100, /* what peers commonly allow */
-    STREAMS_MAX = 10000,
+    STREAM_WINDOW = 1024 * 1024,          /* bytes */
+    CONNECTION_WINDOW = 16 * 1024 * 1024, /* bytes */
+    STREAMS_BEFORE_SETTINGS = 100,        /* a limit that servers commonly allow */
+    STREAMS_MAX = 10000,                  /* whatever the server allows */
 };
 
 struct h2_client {
     struct client_session base;
     nghttp2_session *ng;
-    size_t limit;      /* of streams, by the peer */
-    struct list calls; /* those carried; a stream may not exist before its first frame left */
-    /* The header block being read; nghttp2 never interleaves two. */
+    size_t limit;      /* of concurrent streams, set by the server */
+    struct list calls; /* those carried, by http_call.carried */
+    /* The header block being read. */
     struct http_header_list headers;
     size_t header_bytes;
     int status;
@@ -33,6 +71,7 @@ static struct h2_client *h2_of(struct client_session *s)
     return container_of(s, struct h2_client, base);
 }
 
+/* Recomputes how many calls fit, and lets the pool act on it. */
 static void update_room(struct h2_client *h)
 {
     struct client_session *s = &h->base;
@@ -47,24 +86,24 @@ static struct http_call *call_of(struct h2_client *h, int32_t stream_id)
     return nghttp2_session_get_stream_user_data(h->ng, stream_id);
 }
 
-static void join(struct h2_client *h, struct http_call *call)
+static void attach_call(struct h2_client *h, struct http_call *call)
 {
     list_prepend(&h->calls, &call->carried);
     h->base.carried++;
-    h->base.patient += call->patient;
+    h->base.delayable += call->delayable;
 }
 
-/* The stream and the call know each other no more. */
-static void part(struct h2_client *h, struct http_call *call)
+/* Separates the call from its stream: later frames of the stream are ignored. */
+static void detach_call(struct h2_client *h, struct http_call *call)
 {
     list_remove(&call->carried);
     h->base.carried--;
-    h->base.patient -= call->patient;
+    h->base.delayable -= call->delayable;
     if (call->stream_id > 0)
         nghttp2_session_set_stream_user_data(h->ng, call->stream_id, NULL);
 }
 
-static void forget_head(struct h2_client *h)
+static void reset_head(struct h2_client *h)
 {
     http_header_list_done(&h->headers);
     h->headers = (struct http_header_list){ 0 };
@@ -72,8 +111,10 @@ static void forget_head(struct h2_client *h)
     h->status = 0;
 }
 
-/* --- what arrives --- */
+/* --- receiving --- */
 
+/* Collects one header of a response. A response whose headers exceed the limit fails its call and
+ * resets the stream; the connection stays. */
 /* NOLINTNEXTLINE(readability-function-size): nghttp2 decides the parameters */
 static int on_header(nghttp2_session *ng UNUSED, const nghttp2_frame *frame, const uint8_t *name,
                      size_t name_n, const uint8_t *value, size_t value_n, uint8_t flags UNUSED,
@@ -87,10 +128,10 @@ static int on_header(nghttp2_session *ng UNUSED, const nghttp2_frame *frame, con
     h->header_bytes += n.n + v.n + sizeof(struct http_header);
     if (h->header_bytes > h->base.host.max_header_bytes) {
         err_t e;
-        err_set(&e, EPROTO, "the headers of the answer are too large");
+        err_set(&e, EPROTO, "response headers are too large");
         call->answer_begun = true;
-        part(h, call);
-        call_fail(call, &e, false);
+        detach_call(h, call);
+        http_call_fail(call, &e, false);
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* resets the stream */
     }
     int64_t status;
@@ -101,30 +142,34 @@ static int on_header(nghttp2_session *ng UNUSED, const nghttp2_frame *frame, con
     return 0;
 }
 
-static void take_head(struct h2_client *h, struct http_call *call)
+/* A header block is complete: the response's head, a 1xx, or trailers. */
+static void receive_head(struct h2_client *h, struct http_call *call)
 {
     struct http_head head = { .status = h->status,
                               .headers = { h->headers.headers.at, h->headers.headers.n },
                               .http2 = true };
-    if (h->status >= 200 && !call->head_seen) { /* later ones are trailers: not used */
+    if (h->status >= 200 && !call->head_seen) { /* a later block is trailers: ignored */
         call->head_seen = call->answer_begun = true;
         h->base.served++;
-        call_head(call, &head);
+        http_call_receive_head(call, &head);
     }
 }
 
-static void take_end(struct h2_client *h, int32_t stream_id)
+/* The response is complete. If the server answered before it read the whole request body, the rest
+ * of the body is canceled. */
+static void receive_end(struct h2_client *h, int32_t stream_id)
 {
     struct http_call *call = call_of(h, stream_id);
     if (!call)
         return;
-    part(h, call);
+    detach_call(h, call);
     if (nghttp2_session_get_stream_local_close(h->ng, stream_id) == 0)
         nghttp2_submit_rst_stream(h->ng, NGHTTP2_FLAG_NONE, stream_id, NGHTTP2_CANCEL);
-    call_end(call);
+    http_call_complete(call);
     update_room(h);
 }
 
+/* A whole frame has arrived; DATA payload has already gone through on_data(). */
 static int on_frame(nghttp2_session *ng, const nghttp2_frame *frame, void *data)
 {
     struct h2_client *h = data;
@@ -132,8 +177,8 @@ static int on_frame(nghttp2_session *ng, const nghttp2_frame *frame, void *data)
     switch (frame->hd.type) {
     case NGHTTP2_HEADERS:
         if (call)
-            take_head(h, call);
-        forget_head(h);
+            receive_head(h, call);
+        reset_head(h);
         break;
     case NGHTTP2_SETTINGS:
         if (frame->hd.flags & NGHTTP2_FLAG_ACK)
@@ -141,11 +186,8 @@ static int on_frame(nghttp2_session *ng, const nghttp2_frame *frame, void *data)
         h->limit =
             MIN(nghttp2_session_get_remote_settings(ng, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS),
                 STREAMS_MAX);
-        h->base.settling = false;
+        h->base.awaiting_settings = false;
         update_room(h);
-        break;
-    case NGHTTP2_PING:
-        h->base.ponged = h->base.ponged || (frame->hd.flags & NGHTTP2_FLAG_ACK);
         break;
     case NGHTTP2_GOAWAY:
         h->base.over = true;
@@ -157,7 +199,7 @@ static int on_frame(nghttp2_session *ng, const nghttp2_frame *frame, void *data)
     bool ends = (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) &&
                 (frame->hd.flags & NGHTTP2_FLAG_END_STREAM);
     if (ends)
-        take_end(h, frame->hd.stream_id);
+        receive_end(h, frame->hd.stream_id);
     return 0;
 }
 
@@ -166,27 +208,28 @@ static int on_data(nghttp2_session *ng, uint8_t flags UNUSED, int32_t stream_id,
 {
     nghttp2_session_consume_connection(ng, n);
     struct http_call *call = nghttp2_session_get_stream_user_data(ng, stream_id);
-    size_t passed = call ? call_data(call, (str){ (const char *)bytes, n }) : n;
+    size_t passed = call ? http_call_receive_data(call, (str){ (const char *)bytes, n }) : n;
     if (passed)
         nghttp2_session_consume_stream(ng, stream_id, passed);
     return 0;
 }
 
+/* A stream closed while its call was still attached: the response is incomplete. */
 static int on_stream_close(nghttp2_session *ng UNUSED, int32_t stream_id, uint32_t code, void *data)
 {
     struct h2_client *h = data;
     struct http_call *call = call_of(h, stream_id);
     if (!call)
         return 0;
-    part(h, call);
+    detach_call(h, call);
     err_t e;
-    err_set(&e, ECONNRESET, "the server reset the stream (%s)", nghttp2_http2_strerror(code));
-    call_fail(call, &e, code == NGHTTP2_REFUSED_STREAM);
+    err_set(&e, ECONNRESET, "stream reset by server: %s", nghttp2_http2_strerror(code));
+    http_call_fail(call, &e, code == NGHTTP2_REFUSED_STREAM);
     update_room(h);
     return 0;
 }
 
-/* A request that could not leave: the peer said GOAWAY first. */
+/* A request that could not leave, because the server sent GOAWAY first: certainly unprocessed. */
 static int on_frame_not_sent(nghttp2_session *ng UNUSED, const nghttp2_frame *frame, int code,
                              void *data)
 {
@@ -199,15 +242,15 @@ static int on_frame_not_sent(nghttp2_session *ng UNUSED, const nghttp2_frame *fr
             call = c;
     if (!call)
         return 0;
-    part(h, call);
+    detach_call(h, call);
     err_t e;
-    err_set(&e, ECONNRESET, "the request could not be sent: %s", nghttp2_strerror(code));
-    call_fail(call, &e, true);
+    err_set(&e, ECONNRESET, "cannot send the request: %s", nghttp2_strerror(code));
+    http_call_fail(call, &e, true);
     update_room(h);
     return 0;
 }
 
-/* --- what leaves --- */
+/* --- sending --- */
 
 /* NOLINTNEXTLINE(readability-function-size): nghttp2 decides the parameters */
 static ssize_t read_body(nghttp2_session *ng, int32_t stream_id, uint8_t *to, size_t room,
@@ -232,29 +275,30 @@ static int on_frame_sent(nghttp2_session *ng, const nghttp2_frame *frame, void *
     return 0;
 }
 
-static nghttp2_nv pair(str name, str value)
+static nghttp2_nv make_nv(str name, str value)
 {
     return (nghttp2_nv){ (uint8_t *)(uintptr_t)name.p, (uint8_t *)(uintptr_t)value.p, name.n,
                          value.n, 0 };
 }
 
-static void h2_start(struct client_session *s, struct http_call *call)
+/* Submits the request; nghttp2 copies the headers, and read_body() supplies the body later. */
+static void h2_start_call(struct client_session *s, struct http_call *call)
 {
     struct h2_client *h = h2_of(s);
     const struct http_request *r = &call->request;
     struct http_header_list list = { 0 };
     VEC(nghttp2_nv) block = { 0 };
     char length[24];
-    call_headers(call, &list);
-    vec_push(&block, pair(S(":method"), r->method));
-    vec_push(&block, pair(S(":scheme"), s->host.tls ? S("https") : S("http")));
-    vec_push(&block, pair(S(":authority"), s->host.authority));
-    vec_push(&block, pair(S(":path"), r->target));
+    http_call_build_headers(call, &list);
+    vec_push(&block, make_nv(S(":method"), r->method));
+    vec_push(&block, make_nv(S(":scheme"), s->host.tls ? S("https") : S("http")));
+    vec_push(&block, make_nv(S(":authority"), s->host.authority));
+    vec_push(&block, make_nv(S(":path"), r->target));
     for (size_t i = 0; i < list.headers.n; i++)
-        vec_push(&block, pair(list.headers.at[i].name, list.headers.at[i].value));
+        vec_push(&block, make_nv(list.headers.at[i].name, list.headers.at[i].value));
     if (r->body.n) {
         snprintf(length, sizeof(length), "%zu", r->body.n);
-        vec_push(&block, pair(S("content-length"), str_c(length)));
+        vec_push(&block, make_nv(S("content-length"), str_c(length)));
     }
     nghttp2_data_provider body = { .read_callback = read_body };
     int32_t id =
@@ -263,27 +307,27 @@ static void h2_start(struct client_session *s, struct http_call *call)
     http_header_list_done(&list);
     call->stream_id = id;
     if (id > 0) {
-        join(h, call);
+        attach_call(h, call);
     } else {
         err_t e;
         err_set(&e, EPROTO, "cannot open a stream: %s", nghttp2_strerror(id));
         s->over = true;
-        call_fail(call, &e, true);
+        http_call_fail(call, &e, true);
     }
     update_room(h);
     s->host.want_fill(s->host.owner);
 }
 
-static void h2_drop(struct client_session *s, struct http_call *call)
+static void h2_drop_call(struct client_session *s, struct http_call *call)
 {
     struct h2_client *h = h2_of(s);
-    part(h, call);
+    detach_call(h, call);
     nghttp2_submit_rst_stream(h->ng, NGHTTP2_FLAG_NONE, call->stream_id, NGHTTP2_CANCEL);
     update_room(h);
     s->host.want_fill(s->host.owner);
 }
 
-static void h2_consumed(struct client_session *s, struct http_call *call, size_t n)
+static void h2_consume(struct client_session *s, struct http_call *call, size_t n)
 {
     nghttp2_session_consume_stream(h2_of(s)->ng, call->stream_id, n);
     s->host.want_fill(s->host.owner);
@@ -291,19 +335,19 @@ static void h2_consumed(struct client_session *s, struct http_call *call, size_t
 
 static void h2_ping(struct client_session *s)
 {
-    s->ponged = false;
     nghttp2_submit_ping(h2_of(s)->ng, NGHTTP2_FLAG_NONE, NULL);
     s->host.want_fill(s->host.owner);
 }
 
 /* --- the session --- */
 
+/* Returns false if the server broke the protocol. */
 static bool h2_feed(struct client_session *s, str bytes, err_t *e)
 {
     struct h2_client *h = h2_of(s);
     ssize_t used = nghttp2_session_mem_recv(h->ng, (const uint8_t *)bytes.p, bytes.n);
     if (used < 0) {
-        err_set(e, EPROTO, "the peer breaks HTTP/2: %s", nghttp2_strerror((int)used));
+        err_set(e, EPROTO, "HTTP/2 protocol error: %s", nghttp2_strerror((int)used));
         return false;
     }
     if (nghttp2_session_want_write(h->ng))
@@ -328,24 +372,25 @@ static void h2_fill(struct client_session *s, struct buf *out, size_t room)
     }
 }
 
+/* The connection is gone: fails every call that it still carried. */
 static void h2_closed(struct client_session *s, const err_t *why)
 {
     struct h2_client *h = h2_of(s);
     err_t e;
-    err_set(&e, ECONNRESET, "the connection was closed before the answer was whole");
+    err_set(&e, ECONNRESET, "connection closed before the response was complete");
     s->over = true;
     s->room = 0;
-    struct http_call *call; /* the owner's code, in call_fail(), may end others: look afresh */
+    struct http_call *call; /* http_call_fail() runs callbacks that may end others */
     while ((call = list_first(&h->calls, struct http_call, carried))) {
-        part(h, call);
-        call_fail(call, why ? why : &e, false);
+        detach_call(h, call);
+        http_call_fail(call, why ? why : &e, false);
     }
 }
 
 static void h2_free(struct client_session *s)
 {
     struct h2_client *h = h2_of(s);
-    forget_head(h);
+    reset_head(h);
     nghttp2_session_del(h->ng);
     free(h);
 }
@@ -354,19 +399,20 @@ static const struct client_session_ops h2_ops = {
     .feed = h2_feed,
     .closed = h2_closed,
     .fill = h2_fill,
-    .start = h2_start,
-    .drop = h2_drop,
-    .consumed = h2_consumed,
+    .start_call = h2_start_call,
+    .drop_call = h2_drop_call,
+    .consume = h2_consume,
     .ping = h2_ping,
     .free = h2_free,
 };
 
+/* Window updates are ours (no_auto_window_update): see "Flow control" above. */
 static void open_session(struct h2_client *h)
 {
     nghttp2_session_callbacks *callbacks;
     nghttp2_option *option;
     if (nghttp2_session_callbacks_new(&callbacks) || nghttp2_option_new(&option))
-        abort(); /* only without memory, here and below */
+        abort(); /* out of memory is the only cause, here and below */
     nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
@@ -385,7 +431,7 @@ struct client_session *h2_client_new(const struct client_host *host)
     struct h2_client *h = mem_zero(1, sizeof(*h));
     h->base = (struct client_session){ .ops = &h2_ops, .host = *host };
     h->base.room = h->limit = STREAMS_BEFORE_SETTINGS;
-    h->base.settling = true;
+    h->base.awaiting_settings = true;
     open_session(h);
     const nghttp2_settings_entry settings[] = {
         { NGHTTP2_SETTINGS_ENABLE_PUSH, 0 },

@@ -1,8 +1,29 @@
-/* HTTP/2 for the server, over nghttp2. See session.h.
+/* HTTP/2 for the server, on nghttp2: see session.h.
  *
- * nghttp2 frames, compresses headers and keeps the windows; a stream is an exchange. A watch that
- * has nothing to say is a deferred data source: it costs a stream of nghttp2 and the exchange.
- * Priorities are declined, and closed streams are not remembered: both would only cost memory. */
+ *      feed() --> nghttp2 --on_begin_headers()--> exchange (RECEIVING)
+ *                    |-----on_header(), on_data()--> its request
+ *                    '-----on_frame(END_STREAM)----> parked, or delivered to the handler
+ *      fill() <-- nghttp2 <--read_body()-- exchange_read()
+ *
+ * nghttp2 does the framing, header compression and windows; each stream is an exchange. An idle
+ * watch is a deferred data source: it costs a stream of nghttp2 and the exchange. Priorities are
+ * declined and closed streams are not kept, because both only cost memory.
+ *
+ * What a client can cost is bounded:
+ *   - Answers that it does not read: beyond max_unread_connection, complete requests are parked and
+ *     delivered, oldest first, when the client has read.
+ *   - Streams whose window stays closed are reset after write_timeout_ns. Only streams that the
+ *     client itself blocks count, not those that wait behind others.
+ *   - Header blocks above the limit are decoded to their end and answered with 431, because the
+ *     state of the header compression must be kept; a block of BOMB_FACTOR times the limit, or
+ *     OVERSIZED_MAX such requests, ends the connection.
+ *   - Frames that cause work but carry none use up a budget (CHEAP_*) that refills with time and
+ *     with the data that the client is sent. Running out ends the connection.
+ *   - Bodies of refused requests are ignored up to IGNORED_BYTES. An immediate reset would be
+ *     allowed, but makes clients lose the answer with the reason.
+ *
+ * Invariant: nghttp2's user data of a stream is its exchange until on_stream_close(). `receiving`
+ * counts exchanges in RECEIVING (parked ones included), `alive` those with a stream. */
 #include "http.h"
 #include "loop_internal.h"
 #include "session.h"
@@ -10,35 +31,33 @@
 #include <nghttp2/nghttp2.h>
 
 enum {
-    STREAM_WINDOW = 256 * 1024, /* of request bodies */
+    STREAM_WINDOW = 256 * 1024, /* bytes, for request bodies */
     CONNECTION_WINDOW = 1024 * 1024,
-    HEADERS_MAX = 64,                 /* of an answer */
-    IGNORED_BYTES = 16 * 1024 * 1024, /* of a refused request, then it is reset */
-    /* Header blocks above the limit are read to their end and answered with 431, as the state of the
-     * compression must be kept. A block that unfolds to this many times the limit is no mistake. */
-    BOMB_FACTOR = 8,
-    OVERSIZED_MAX = 32, /* such requests of one connection */
-    /* Frames that cost work but bring none: empty DATA, PING, SETTINGS, PRIORITY, WINDOW_UPDATE, unknown.
-     * A client may save up CHEAP_FRAMES of them, and gets CHEAP_PER_SECOND, and CHEAP_PER_DATA for each
-     * DATA frame it is sent (which it answers with up to two WINDOW_UPDATEs). */
+    HEADERS_MAX = 64,                 /* per answer; further ones are dropped */
+    IGNORED_BYTES = 16 * 1024 * 1024, /* of a refused request; then its stream is reset */
+    BOMB_FACTOR = 8,                  /* times max_header_bytes: not a mistake any more */
+    OVERSIZED_MAX = 32,               /* requests with too large headers per connection */
+    /* Cheap frames are empty DATA, PING, SETTINGS, PRIORITY, WINDOW_UPDATE and unknown ones. A
+     * client may save up CHEAP_FRAMES; the budget grows by CHEAP_PER_SECOND, and by CHEAP_PER_DATA
+     * for each DATA frame that it is sent (to which it may reply with two WINDOW_UPDATEs). */
     CHEAP_FRAMES = 2000,
     CHEAP_PER_SECOND = 200,
     CHEAP_PER_DATA = 4,
-    STALL_CHECKS = 4, /* within the time that a stream may stall */
+    STALL_CHECKS = 4, /* per write_timeout_ns */
 };
 
 struct h2_server {
     struct session base;
     nghttp2_session *ng;
-    size_t receiving; /* exchanges whose request is not whole */
-    size_t alive;     /* exchanges with a stream */
-    size_t parked;    /* whole requests that wait until answers were taken */
-    int64_t since_ns; /* of the idle time; while receiving: when last looked for slow ones */
-    int64_t stall_ns; /* when last looked for streams that stall; 0: there is nothing to look for */
-    int64_t cheap_ns; /* when `cheap` was last filled up */
-    int64_t cheap;    /* frames that may still come */
-    unsigned oversized;
-    bool draining, calmed;
+    size_t receiving;   /* exchanges whose request is not delivered yet */
+    size_t alive;       /* exchanges with a stream */
+    size_t parked;      /* complete requests that wait until the client reads answers */
+    int64_t since_ns;   /* start of the idle time; while receiving: last check for slow requests */
+    int64_t stall_ns;   /* last check for stalled streams; 0: nothing is being sent */
+    int64_t cheap_ns;   /* when `cheap` was last refilled */
+    int64_t cheap;      /* cheap frames that the client may still send */
+    unsigned oversized; /* requests with too large headers so far */
+    bool draining, abusive; /* abusive: the connection was ended for it */
 };
 
 static struct h2_server *h2_of(struct session *s)
@@ -51,6 +70,7 @@ static int64_t now_of(const struct h2_server *h)
     return h->base.host.loop->mono_ns;
 }
 
+/* The session is over when nghttp2 is done, or when it drains and no stream is left. */
 static void check_over(struct h2_server *h)
 {
     bool done = !nghttp2_session_want_read(h->ng) && !nghttp2_session_want_write(h->ng);
@@ -59,7 +79,7 @@ static void check_over(struct h2_server *h)
         h->base.over = true;
 }
 
-/* The request will not be read further: it is whole, refused or lost. */
+/* The request is complete, refused or lost: it is not read any further. */
 static void end_receiving(struct h2_server *h, struct exchange *x)
 {
     *h->base.host.pending_bytes -= x->request->body.n;
@@ -68,17 +88,18 @@ static void end_receiving(struct h2_server *h, struct exchange *x)
 
 /* --- floods --- */
 
-/* Ends the connection, once, with a word to the client and one to the log. */
-static void calm_down(struct h2_server *h, const char *why)
+/* Ends the connection, once, and reports why. */
+static void close_abusive(struct h2_server *h, const char *why)
 {
-    if (h->calmed)
+    if (h->abusive)
         return;
-    h->calmed = true;
-    session_limited(&h->base, "connection closed: %s", why);
+    h->abusive = true;
+    session_report_limit(&h->base, "connection closed: %s", why);
     nghttp2_session_terminate_session(h->ng, NGHTTP2_ENHANCE_YOUR_CALM);
     h->base.host.want_fill(h->base.host.owner);
 }
 
+/* Charges cheap frames to the client's budget. */
 static int on_begin_frame(nghttp2_session *ng UNUSED, const nghttp2_frame_hd *hd, void *data)
 {
     struct h2_server *h = data;
@@ -93,7 +114,7 @@ static int on_begin_frame(nghttp2_session *ng UNUSED, const nghttp2_frame_hd *hd
         h->cheap_ns = now_of(h);
     }
     if (h->cheap-- <= 0)
-        calm_down(h, "too many frames without a request");
+        close_abusive(h, "too many control frames without a request");
     return 0;
 }
 
@@ -107,17 +128,12 @@ static int on_frame_sent(nghttp2_session *ng UNUSED, const nghttp2_frame *frame,
 
 /* --- requests --- */
 
-/* An answer of our own in place of the handler's; what still comes of the request is ignored. */
-static void refuse(struct h2_server *h, struct exchange *x, int status)
+/* Answers without the handler. The rest of the request is ignored. */
+static void send_refusal(struct h2_server *h, struct exchange *x, int status)
 {
-    const struct http_server_options *o = h->base.host.options;
     end_receiving(h, x);
     struct buf body = { 0 };
-    const char *type = "text/plain; charset=utf-8";
-    if (o->refusal)
-        type = o->refusal(o->context, status, &body);
-    else
-        buf_printf(&body, "%d %s\n", status, http_reason(status));
+    const char *type = session_put_refusal(&h->base, status, &body);
     x->state = EXCHANGE_HANDLED;
     if (!x->request->method.p)
         x->request->method = S("GET");
@@ -155,15 +171,15 @@ static int on_header(nghttp2_session *ng, const nghttp2_frame *frame, const uint
     struct h2_server *h = data;
     struct exchange *x = nghttp2_session_get_stream_user_data(ng, frame->hd.stream_id);
     if (!x || x->state != EXCHANGE_RECEIVING || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
-        return 0; /* trailers are not used */
+        return 0; /* trailers are ignored */
     struct request *r = x->request;
     str n = { (const char *)name, name_n }, v = { (const char *)value, value_n };
     size_t limit = h->base.host.options->max_header_bytes;
-    if (r->header_bytes > limit) { /* refused when the block is whole; until then nothing is kept */
+    if (r->header_bytes > limit) { /* refused at the end of the block; nothing is kept until then */
         r->header_bytes += n.n + v.n + 32;
         if (r->header_bytes <= limit * BOMB_FACTOR)
             return 0;
-        calm_down(h, "headers unfold to more than any request needs");
+        close_abusive(h, "request headers decompress to many times the limit");
         return NGHTTP2_ERR_CALLBACK_FAILURE;
     }
     if (n.n && n.p[0] == ':' && !str_eq(n, S(":authority"))) {
@@ -176,6 +192,7 @@ static int on_header(nghttp2_session *ng, const nghttp2_frame *frame, const uint
     return 0;
 }
 
+/* Part of a request's body. */
 static int on_data(nghttp2_session *ng, uint8_t flags UNUSED, int32_t stream_id,
                    const uint8_t *bytes, size_t n, void *data)
 {
@@ -185,25 +202,23 @@ static int on_data(nghttp2_session *ng, uint8_t flags UNUSED, int32_t stream_id,
     if (!x)
         return 0;
     if (x->state != EXCHANGE_RECEIVING) {
-        /* Refused, but still coming. A reset at once would be right as well, but makes clients lose
-         * the answer that says why. */
         x->ignored += n;
         if (x->ignored > IGNORED_BYTES)
             nghttp2_submit_rst_stream(ng, NGHTTP2_FLAG_NONE, stream_id, NGHTTP2_NO_ERROR);
         return 0;
     }
     if (*h->base.host.pending_bytes + n > o->max_pending_bytes) {
-        refuse(h, x, 503);
+        send_refusal(h, x, 503);
     } else if (!exchange_put_body(x, (str){ (const char *)bytes, n }, o->max_body_bytes)) {
-        refuse(h, x, 413);
+        send_refusal(h, x, 413);
     } else {
         *h->base.host.pending_bytes += n;
     }
     return 0;
 }
 
-/* :authority is kept as a Host. Beside it a Host may only repeat it: where they differ, somebody in
- * between may have looked at the other one. */
+/* :authority is stored as Host. A Host header next to it must be equal: an intermediary may have
+ * acted on the other one. */
 static bool has_two_hosts(const struct exchange *x)
 {
     struct http_headers all = exchange_headers(x);
@@ -214,8 +229,8 @@ static bool has_two_hosts(const struct exchange *x)
     return false;
 }
 
-/* nghttp2 has checked that the pseudo-headers are there and well-formed. */
-static int head_fault(struct h2_server *h, const struct exchange *x)
+/* The status to refuse the request with, or 0. nghttp2 has validated the pseudo-headers. */
+static int refusal_status(struct h2_server *h, const struct exchange *x)
 {
     const struct request *r = x->request;
     int64_t length;
@@ -235,28 +250,30 @@ static int head_fault(struct h2_server *h, const struct exchange *x)
     return 0;
 }
 
-static void deliver(struct h2_server *h, struct exchange *x)
+static void deliver_request(struct h2_server *h, struct exchange *x)
 {
     end_receiving(h, x);
     x->state = EXCHANGE_HANDLED;
     h->base.host.deliver(h->base.host.owner, x);
 }
 
-/* A client that asks for more than it reads has its requests wait, oldest first. */
+/* Delivers parked requests, oldest first, while the client's unread answers are below the limit. */
 static void deliver_parked(struct h2_server *h)
 {
     while (h->parked && !h->base.over &&
            h->base.held <= h->base.host.options->max_unread_connection) {
         struct exchange *first = NULL;
-        for (struct exchange *x = h->base.exchanges; x; x = x->next)
+        list_each(struct exchange, x, &h->base.exchanges, item)
             if (x->parked && (!first || x->stream_id < first->stream_id))
                 first = x;
+        assert(first); /* h->parked counts them */
         first->parked = false;
         h->parked--;
-        deliver(h, first);
+        deliver_request(h, first);
     }
 }
 
+/* Refuses, parks or delivers a request when its head or body is complete. */
 static int on_frame(nghttp2_session *ng, const nghttp2_frame *frame, void *data)
 {
     struct h2_server *h = data;
@@ -265,17 +282,17 @@ static int on_frame(nghttp2_session *ng, const nghttp2_frame *frame, void *data)
     struct exchange *x = nghttp2_session_get_stream_user_data(ng, frame->hd.stream_id);
     if (!x || x->state != EXCHANGE_RECEIVING)
         return 0;
-    int fault = frame->hd.type == NGHTTP2_HEADERS ? head_fault(h, x) : 0;
+    int fault = frame->hd.type == NGHTTP2_HEADERS ? refusal_status(h, x) : 0;
     if (fault) {
         if (fault == 431 && ++h->oversized > OVERSIZED_MAX)
-            calm_down(h, "too many requests with too many headers");
-        refuse(h, x, fault);
+            close_abusive(h, "too many requests with too large headers");
+        send_refusal(h, x, fault);
     } else if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) &&
                h->base.held > h->base.host.options->max_unread_connection) {
         x->parked = true;
         h->parked++;
     } else if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) {
-        deliver(h, x);
+        deliver_request(h, x);
     } else if (str_eq_nocase(exchange_header(x, S("expect")), S("100-continue")) &&
                frame->hd.type == NGHTTP2_HEADERS) {
         nghttp2_nv status = { (uint8_t[]){ ":status" }, (uint8_t[]){ "100" }, 7, 3, 0 };
@@ -284,6 +301,7 @@ static int on_frame(nghttp2_session *ng, const nghttp2_frame *frame, void *data)
     return 0;
 }
 
+/* The stream is gone, normally or by a reset of either side. */
 static int on_stream_close(nghttp2_session *ng, int32_t stream_id, uint32_t code, void *data)
 {
     struct h2_server *h = data;
@@ -298,9 +316,9 @@ static int on_stream_close(nghttp2_session *ng, int32_t stream_id, uint32_t code
     if (x->state == EXCHANGE_RECEIVING)
         end_receiving(h, x);
     if (x->state == EXCHANGE_ANSWERING)
-        exchange_over(x, code == NGHTTP2_NO_ERROR && x->ended && !x->cut && !x->pending.n);
+        exchange_finish(x, code == NGHTTP2_NO_ERROR && x->ended && !x->cut && !x->pending.n);
     else
-        exchange_lose(x);
+        exchange_disconnect(x);
     return 0;
 }
 
@@ -322,17 +340,6 @@ static ssize_t read_body(nghttp2_session *ng UNUSED, int32_t stream_id UNUSED, u
     return (ssize_t)n;
 }
 
-static bool is_forbidden(str name)
-{
-    static const char *const names[] = { "connection",        "content-length", "date",
-                                         "transfer-encoding", "keep-alive",     "upgrade",
-                                         "proxy-connection" };
-    for (size_t i = 0; i < countof(names); i++)
-        if (str_eq_nocase(name, str_c(names[i])))
-            return true;
-    return false;
-}
-
 struct header_block {
     nghttp2_nv at[HEADERS_MAX];
     size_t n;
@@ -343,21 +350,19 @@ static void put_header(struct header_block *b, str name, str value)
 {
     if (b->n == HEADERS_MAX)
         return;
-    str copy = arena_str(b->arena, name); /* HTTP/2 wants lower case */
-    uint8_t *p = (uint8_t *)(uintptr_t)copy.p;
-    for (size_t i = 0; i < copy.n; i++)
-        if (p[i] >= 'A' && p[i] <= 'Z')
-            p[i] = (uint8_t)(p[i] + ('a' - 'A'));
-    b->at[b->n++] = (nghttp2_nv){ p, (uint8_t *)(uintptr_t)value.p, copy.n, value.n, 0 };
+    str lower = http_header_lower(b->arena, name); /* HTTP/2 requires it */
+    b->at[b->n++] = (nghttp2_nv){ (uint8_t *)(uintptr_t)lower.p, (uint8_t *)(uintptr_t)value.p,
+                                  lower.n, value.n, 0 };
 }
 
 static void put_headers(struct header_block *b, struct http_headers headers)
 {
     for (size_t i = 0; i < headers.n; i++)
-        if (http_header_valid(headers.at[i]) && !is_forbidden(headers.at[i].name))
+        if (http_header_is_valid(headers.at[i]) && !session_sets_header(headers.at[i].name))
             put_header(b, headers.at[i].name, headers.at[i].value);
 }
 
+/* Submits the head; nghttp2 copies it, and read_body() supplies the body later. */
 static void h2_begin_answer(struct session *s, struct exchange *x, const struct answer_head *head)
 {
     struct h2_server *h = h2_of(s);
@@ -414,6 +419,7 @@ static bool h2_feed(struct session *s, str bytes)
     return !s->over;
 }
 
+/* Parked requests are delivered when the output has been taken and there is still room. */
 static void h2_fill(struct session *s, struct buf *out, size_t room)
 {
     struct h2_server *h = h2_of(s);
@@ -445,9 +451,10 @@ static void h2_drain(struct session *s)
 
 static int64_t stall_limit(const struct session *s)
 {
-    return loop_io_span(s->host.loop, s->host.options->write_timeout_ns);
+    return loop_scale_timeout(s->host.loop, s->host.options->write_timeout_ns);
 }
 
+/* While receiving, the next check for slow requests; otherwise the end of the idle time. */
 static int64_t receive_deadline(const struct session *s)
 {
     const struct h2_server *h = (const struct h2_server *)s;
@@ -455,7 +462,7 @@ static int64_t receive_deadline(const struct session *s)
     if (h->alive && !h->receiving)
         return INT64_MAX;
     int64_t limit = h->receiving ? o->header_timeout_ns : o->idle_timeout_ns;
-    return h->since_ns + loop_io_span(s->host.loop, limit);
+    return h->since_ns + loop_scale_timeout(s->host.loop, limit);
 }
 
 static int64_t stall_deadline(const struct session *s)
@@ -469,20 +476,20 @@ static int64_t h2_deadline(const struct session *s)
     return s->over ? INT64_MAX : MIN(receive_deadline(s), stall_deadline(s));
 }
 
-/* Is it the client that keeps this stream from being sent? Others in front of it do not count. */
+/* Whether a window that the client keeps closed stops this stream. */
 static bool is_blocked(struct h2_server *h, const struct exchange *x)
 {
     return nghttp2_session_get_remote_window_size(h->ng) <= 0 ||
            nghttp2_session_get_stream_remote_window_size(h->ng, x->stream_id) <= 0;
 }
 
-/* Resets streams whose windows stayed closed while something waited to be sent. */
+/* Resets streams whose window stayed closed for write_timeout_ns while data waited. */
 static void reset_stalled(struct h2_server *h)
 {
     int64_t now = now_of(h);
     bool more = false;
     size_t resets = 0;
-    for (struct exchange *x = h->base.exchanges; x; x = x->next) {
+    list_each(struct exchange, x, &h->base.exchanges, item) {
         if (x->state != EXCHANGE_ANSWERING || x->waiting || x->cut)
             continue;
         more = true;
@@ -492,51 +499,51 @@ static void reset_stalled(struct h2_server *h)
             x->blocked_ns = now;
         } else if (now - x->blocked_ns >= stall_limit(&h->base)) {
             resets++;
-            exchange_drop(x);
+            exchange_discard_body(x);
             nghttp2_submit_rst_stream(h->ng, NGHTTP2_FLAG_NONE, x->stream_id, NGHTTP2_CANCEL);
         }
     }
     h->stall_ns = more ? now : 0;
     if (resets)
-        session_limited(&h->base, "%zu streams reset: the client does not open their windows",
-                        resets);
+        session_report_limit(&h->base, "%zu streams reset: the client does not read them", resets);
     h->base.host.want_fill(h->base.host.owner);
 }
 
-/* While receiving, this only means that it is time to look. */
-static void refuse_late(struct h2_server *h)
+/* Ends an idle connection. While receiving: refuses requests that exceeded body_timeout_ns. */
+static void expire_requests(struct h2_server *h)
 {
     struct session *s = &h->base;
     if (!h->receiving) {
         nghttp2_session_terminate_session(h->ng, NGHTTP2_NO_ERROR);
         s->host.want_fill(s->host.owner);
-        h->since_ns = now_of(h); /* until the farewell has left */
+        h->since_ns = now_of(h); /* until GOAWAY is sent */
         return;
     }
-    int64_t limit = loop_io_span(s->host.loop, s->host.options->body_timeout_ns);
-    for (struct exchange *x = s->exchanges, *next; x; x = next) {
-        next = x->next;
+    int64_t limit = loop_scale_timeout(s->host.loop, s->host.options->body_timeout_ns);
+    for (struct list_item *item = s->exchanges.first, *next; item; item = next) {
+        struct exchange *x = container_of(item, struct exchange, item);
+        next = item->next;
         if (x->state == EXCHANGE_RECEIVING && !x->parked && x->started_ns + limit <= now_of(h))
-            refuse(h, x, 408);
+            send_refusal(h, x, 408);
     }
     h->since_ns = now_of(h);
 }
 
-static void h2_late(struct session *s)
+static void h2_expire(struct session *s)
 {
     if (stall_deadline(s) < receive_deadline(s))
         reset_stalled(h2_of(s));
     else
-        refuse_late(h2_of(s));
+        expire_requests(h2_of(s));
 }
 
 static void h2_free(struct session *s)
 {
     struct h2_server *h = h2_of(s);
-    for (struct exchange *x = s->exchanges; x; x = x->next)
+    list_each(struct exchange, x, &s->exchanges, item)
         if (x->state == EXCHANGE_RECEIVING)
             end_receiving(h, x);
-    session_lose_all(s);
+    session_disconnect_all(s);
     nghttp2_session_del(h->ng);
     free(h);
 }
@@ -549,16 +556,17 @@ static const struct session_ops h2_ops = {
     .abort = h2_abort,
     .drain = h2_drain,
     .deadline = h2_deadline,
-    .late = h2_late,
+    .expire = h2_expire,
     .free = h2_free,
 };
 
+/* no_closed_streams: nghttp2 would otherwise keep closed streams for priorities. */
 static void open_session(struct h2_server *h)
 {
     nghttp2_session_callbacks *callbacks;
     nghttp2_option *option;
     if (nghttp2_session_callbacks_new(&callbacks) || nghttp2_option_new(&option))
-        abort(); /* only without memory, here and below */
+        abort(); /* out of memory is the only cause, here and below */
     nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_begin_frame);
     nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_sent);
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);

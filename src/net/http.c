@@ -9,7 +9,7 @@ str http_header_get(struct http_headers headers, str name)
     return (str){ 0 };
 }
 
-/* "q=0", "q=0.", "q=0.000" refuse what they stand behind. */
+/* "q=0", "q=0.", "q=0.000" exclude the value that they follow. */
 static bool weight_is_zero(str parameters)
 {
     str parameter;
@@ -25,7 +25,7 @@ static bool weight_is_zero(str parameters)
     return false;
 }
 
-bool http_value_has(str value, str token)
+bool http_value_has_token(str value, str token)
 {
     str item;
     while (value.p && str_cut(&value, ',', &item)) {
@@ -44,7 +44,7 @@ static bool is_token(unsigned char c)
     return c && strchr("!#$%&'*+-.^_`|~", c);
 }
 
-bool http_header_valid(struct http_header header)
+bool http_header_is_valid(struct http_header header)
 {
     if (header.name.n == 0)
         return false;
@@ -57,6 +57,27 @@ bool http_header_valid(struct http_header header)
             return false;
     }
     return true;
+}
+
+bool http_header_is_framing(str name)
+{
+    static const char *const names[] = { "connection", "content-length",    "keep-alive",
+                                         "upgrade",    "transfer-encoding", "proxy-connection" };
+    for (size_t i = 0; i < countof(names); i++)
+        if (str_eq_nocase(name, str_c(names[i])))
+            return true;
+    return false;
+}
+
+str http_header_lower(struct arena *a, str name)
+{
+    char *copy = arena_alloc(a, name.n + 1);
+    for (size_t i = 0; i < name.n; i++) {
+        char c = name.p[i];
+        copy[i] = c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+    }
+    copy[name.n] = '\0';
+    return (str){ copy, name.n };
 }
 
 const char *http_reason(int status)

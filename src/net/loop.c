@@ -1,23 +1,35 @@
-/* The turn: wait, fire, defer, forget. See loop.h for the contract.
+/* The event loop: one turn waits, fires timers, runs deferred calls and frees what has ended.
+ * loop.h is the contract.
  *
- * libuv waits and brings descriptors, signals, children and the pool; timers are our own (timer.c),
- * because libuv's know only the machine's clock, and tests, simulation and demonstration need
- * others. libuv's single timer wakes us for the earliest of ours.
+ *      loop_turn():  begin_turn()        wait in libuv; callbacks of descriptors, signals, children
+ *                    loop_fire_timers()  timer.c
+ *                    run_deferred()      SOON -> COMMIT -> FLUSH, again while calls are added
+ *                    free_garbage()      objects that ended in this turn
  *
- * Invariants: time changes only in begin_turn(); every callback that libuv makes counts in
- * `activity`, which is how virtual time knows that a poll found nothing. */
+ * libuv waits for descriptors, signals, children and its thread pool. Timers are our own (timer.c),
+ * because libuv's know only the machine's clock, and tests and simulations need scaled and virtual
+ * time. A single libuv timer wakes the loop for the earliest of ours.
+ *
+ * Invariants:
+ *   - Time changes only in begin_turn() and in the first callback of a wait (loop_note_activity),
+ *     so that everything in one turn sees the same time.
+ *   - Every callback from libuv counts in `activity`. That is how virtual time knows that a poll
+ *     found nothing, and may jump.
+ *   - Objects whose callbacks may be on the stack are freed by free_garbage(), after everything
+ *     else. */
 #include "loop_internal.h"
 
 #include <signal.h>
 #include <unistd.h>
 
-/* A turn that keeps deferring goes round so often before the next poll gets its chance. */
+/* How often a turn runs the phases again before descriptors are polled. */
 enum { ROUNDS_MAX = 16 };
 
 static void on_keep(uv_async_t *keep UNUSED)
 {
 }
 
+/* Converts the machine's monotonic clock to the loop's. */
 static int64_t machine_to_loop(const struct loop *loop, int64_t real_ns)
 {
     if (loop->time != LOOP_SCALED)
@@ -25,6 +37,7 @@ static int64_t machine_to_loop(const struct loop *loop, int64_t real_ns)
     return loop->real_start_ns + (int64_t)((double)(real_ns - loop->real_start_ns) * loop->speed);
 }
 
+/* mono_ns never goes back, even if the conversion of scaled time rounds down. */
 static void read_clocks(struct loop *loop)
 {
     if (loop->time != LOOP_VIRTUAL)
@@ -49,41 +62,43 @@ int loop_new(const struct loop_options *options, struct loop **ret_loop, err_t *
     }
     uv_async_init(&loop->uv, &loop->keep, on_keep);
     uv_timer_init(&loop->uv, &loop->alarm);
-    /* A closed connection and a file size limit are errors of the write, not of the process. */
+    /* Writing to a closed connection or beyond a file size limit must fail, not kill the process.
+     */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
 
     loop->time = options->time;
     loop->speed = options->speed;
-    loop->linger_ns = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? options->linger_ns : 0;
+    loop->busy_poll_ns = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? options->busy_poll_ns : 0;
     loop->last_wait_ns = INT64_MAX;
     loop->real_start_ns = loop->mono_ns = clock_mono_ns();
     if (loop->time == LOOP_VIRTUAL)
-        loop->real_start_ns = loop->mono_ns = NS_PER_S; /* the same in every run */
+        loop->real_start_ns = loop->mono_ns = NS_PER_S; /* equal in every run */
     loop->wall_start_ns = options->start_wall_ns ? options->start_wall_ns : clock_wall_ns();
     for (size_t i = 0; i < LOOP_PHASE_N; i++)
         loop->phases[i].next = loop->phases[i].previous = &loop->phases[i];
-    loop->graves_end = &loop->graves;
+    loop->garbage_end = &loop->garbage;
     read_clocks(loop);
     *ret_loop = loop;
     return 0;
 }
 
-void loop_bury(struct loop *loop, struct grave *grave, void (*destroy)(struct grave *))
+void loop_free_later(struct loop *loop, struct loop_garbage *garbage,
+                     void (*destroy)(struct loop_garbage *))
 {
-    *grave = (struct grave){ .destroy = destroy };
-    *loop->graves_end = grave;
-    loop->graves_end = &grave->next;
+    *garbage = (struct loop_garbage){ .destroy = destroy };
+    *loop->garbage_end = garbage;
+    loop->garbage_end = &garbage->next;
 }
 
-static void empty_graves(struct loop *loop)
+static void free_garbage(struct loop *loop)
 {
-    while (loop->graves) {
-        struct grave *grave = loop->graves;
-        loop->graves = grave->next;
-        if (!loop->graves)
-            loop->graves_end = &loop->graves;
-        grave->destroy(grave);
+    while (loop->garbage) {
+        struct loop_garbage *garbage = loop->garbage;
+        loop->garbage = garbage->next;
+        if (!loop->garbage)
+            loop->garbage_end = &loop->garbage;
+        garbage->destroy(garbage);
     }
 }
 
@@ -94,27 +109,27 @@ void loop_free(struct loop *loop)
     CHECK(loop, LOOP_MAGIC);
     while (loop->jobs)
         uv_run(&loop->uv, UV_RUN_ONCE);
-    empty_graves(loop);
+    free_garbage(loop);
     uv_close((uv_handle_t *)&loop->keep, NULL);
     uv_close((uv_handle_t *)&loop->alarm, NULL);
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     int r = uv_loop_close(&loop->uv);
-    assert(r == 0); /* something on the loop outlived it */
+    assert(r == 0); /* otherwise an object outlived its loop */
     (void)r;
     heap_done(&loop->timers);
     arena_done(&loop->scratch);
-    loop_forget_requests(loop);
+    exchange_free_requests(loop);
     loop->magic = 0;
     free(loop);
 }
 
-/* Virtual time: poll without waiting; only when that finds nothing may time jump, and only when
- * nobody holds it. Without a timer to jump to, wait for the outside world. */
+/* Virtual time: polls without waiting. If that finds nothing and nothing holds the loop, time jumps
+ * to the next timer. Without a timer, waits for events from outside. */
 static void poll_virtual(struct loop *loop)
 {
     uint64_t before = loop->activity;
     uv_run(&loop->uv, UV_RUN_NOWAIT);
-    if (loop->activity != before || loop_deferred_left(loop))
+    if (loop->activity != before || loop_has_deferred(loop))
         return;
     struct heap_node *next = heap_min(&loop->timers);
     if (loop->holds || !next)
@@ -123,7 +138,7 @@ static void poll_virtual(struct loop *loop)
         loop->mono_ns = MAX(loop->mono_ns, next->key);
 }
 
-void loop_woken(struct loop *loop)
+void loop_note_activity(struct loop *loop)
 {
     loop->activity++;
     if (!loop->clocks_read)
@@ -131,15 +146,16 @@ void loop_woken(struct loop *loop)
     loop->clocks_read = true;
 }
 
-/* Waking a processor that sleeps takes longer than most answers. So after a short wait the next one begins with
- * looking again and again: who asks one thing after another finds us awake. A long wait ends that, at the price of
- * one look in vain. While work is out on a thread, the processor is left to it. */
+/* Waking a sleeping CPU takes longer than most answers. So after a short wait the next one begins
+ * with busy polling: a client that sends one request after the other finds the loop awake. One long
+ * wait ends that, at the cost of one unsuccessful busy poll. While a worker has work, the CPU is
+ * left to it. */
 static void wait_for_events(struct loop *loop)
 {
     int64_t begin = clock_mono_ns();
     uint64_t before = loop->activity;
-    bool lingers = loop->last_wait_ns < loop->linger_ns && !loop->holds;
-    while (lingers && loop->activity == before && clock_mono_ns() - begin < loop->linger_ns)
+    bool polls = loop->last_wait_ns < loop->busy_poll_ns && !loop->holds;
+    while (polls && loop->activity == before && clock_mono_ns() - begin < loop->busy_poll_ns)
         uv_run(&loop->uv, UV_RUN_NOWAIT);
     if (loop->activity == before) {
         loop_set_alarm(loop);
@@ -148,21 +164,22 @@ static void wait_for_events(struct loop *loop)
     loop->last_wait_ns = clock_mono_ns() - begin;
 }
 
+/* Does not wait if deferred calls are left or a timer is due. */
 static void begin_turn(struct loop *loop)
 {
     loop->clocks_read = false;
     if (loop->time == LOOP_VIRTUAL) {
         poll_virtual(loop);
-    } else if (loop_deferred_left(loop) || loop_timer_due(loop)) {
+    } else if (loop_has_deferred(loop) || loop_has_due_timer(loop)) {
         uv_run(&loop->uv, UV_RUN_NOWAIT);
     } else {
         wait_for_events(loop);
     }
     read_clocks(loop);
-    loop->clocks_read = true; /* within the turn the time stands */
+    loop->clocks_read = true; /* time does not change again in this turn */
 }
 
-/* Runs what waits in one phase now; what it adds to the same phase waits for the next round. */
+/* Runs the calls of one phase. Calls that they add to the same phase wait for the next round. */
 static bool run_phase(struct deferred *head)
 {
     if (head->next == head)
@@ -172,12 +189,13 @@ static bool run_phase(struct deferred *head)
     head->next = head->previous = head;
     while (batch.next != &batch) {
         struct deferred *call = batch.next;
-        deferred_cancel(call);
+        loop_cancel_deferred(call);
         call->run(call);
     }
     return true;
 }
 
+/* Runs all phases until nothing is deferred, at most ROUNDS_MAX times. */
 static void run_deferred(struct loop *loop)
 {
     bool ran = true;
@@ -192,9 +210,9 @@ void loop_turn(struct loop *loop)
 {
     CHECK(loop, LOOP_MAGIC);
     begin_turn(loop);
-    loop_fire_due(loop);
+    loop_fire_timers(loop);
     run_deferred(loop);
-    empty_graves(loop);
+    free_garbage(loop);
     arena_reset(&loop->scratch, (struct arena_mark){ 0 });
 }
 
@@ -259,10 +277,10 @@ void loop_release(struct loop *loop)
     CHECK(loop, LOOP_MAGIC);
     assert(loop->holds > 0);
     loop->holds--;
-    loop_woken(loop);
+    loop_note_activity(loop);
 }
 
-bool loop_deferred_left(const struct loop *loop)
+bool loop_has_deferred(const struct loop *loop)
 {
     for (size_t i = 0; i < LOOP_PHASE_N; i++)
         if (loop->phases[i].next != &loop->phases[i])
@@ -282,7 +300,7 @@ void loop_defer(struct loop *loop, enum loop_phase phase, struct deferred *call,
     head->previous = call;
 }
 
-void deferred_cancel(struct deferred *call)
+void loop_cancel_deferred(struct deferred *call)
 {
     if (!call->next)
         return;

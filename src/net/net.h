@@ -1,24 +1,25 @@
-/* net: the loop, TLS and HTTP. The only folder that sees libuv, OpenSSL, nghttp2, llhttp and zlib;
- * its headers show none of them.
+/* net: the event loop, TLS and HTTP. The only folder that uses libuv, OpenSSL, nghttp2, llhttp and
+ * zlib; its public headers include none of them.
  *
  *   loop           time (real, scaled or virtual), timers, deferred calls, workers, signals, child
  *                  processes, descriptors
  *
- *   tls, cert      contexts for both sides, identities from client certificates, making certificates
+ *   tls, cert      contexts for clients and servers, identities from client certificates, new
+ *                  certificates
  *
- *   http           words both sides share: headers, status texts, percent-encoding, queries
+ *   http           what both sides share: headers, status texts, percent-encoding, queries
  *
- *   http_server    HTTP/1.1 and HTTP/2: exchanges that are answered at once, later, or as streams
+ *   http_server    HTTP/1.1 and HTTP/2; a request is answered at once, later, or as a stream
  *
  *   http_client    calls over pooled HTTP/1.1 and HTTP/2 connections
  *
  * One thread: everything here belongs to the thread that runs its loop. Nothing blocks. A callback
- * may call anything, also what ends the object it was called for; where an object dies is said at its
- * functions.
+ * may call any function, including the one that frees the object it was called for, unless that
+ * function's comment excludes it.
  *
- * Memory: what a callback is given (`str`, headers) is borrowed and dies when the callback returns,
- * unless its header says otherwise; what is passed in is copied, unless it is passed as a buffer to
- * be taken. Everything a stranger can make large has a limit.
+ * Memory: what a callback receives (`str`, headers) is borrowed and valid until the callback
+ * returns, unless documented otherwise. What is passed in is copied, unless it is a buffer to be
+ * taken. Everything that a remote peer can make large has a limit.
  *
  * Read first: loop_run() in loop.h, struct exchange in http_server.h, http_client_send(). */
 #ifndef FLYBALL_NET_H

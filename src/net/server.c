@@ -1,8 +1,28 @@
-/* The server: listens, carries connections, keeps their time. See http_server.h.
+/* The HTTP server: listens, joins links with protocol sessions, and enforces time and memory
+ * limits.
  *
- * A connection is a link (bytes) and a session (protocol); this file joins them. One timer a
- * connection serves all its deadlines: it is set for the earliest that could matter and, when it
- * fires, asks the session and the link what is really due. */
+ *      listener --accept_connection()--> server_conn
+ *                                          |- link     (bytes, TLS)      link.c
+ *                                          |- session  (HTTP/1.1 or /2)  h1_server.c, h2_server.c
+ *                                          '- peer     (address, client certificate)
+ *
+ * TLS negotiates the protocol by ALPN. On a plain connection the first bytes decide: they are
+ * buffered while they may still be the beginning of HTTP/2's preface.
+ *
+ * Time: one timer per connection serves all its deadlines. It is set for the earliest that could
+ * matter and, when it fires, checks what the session and the link are really waiting for. A timer
+ * per deadline would have to be moved for every read and write.
+ *
+ * Memory: `pending_bytes` counts request bodies, `unread_bytes` the answers that clients have not
+ * read, across all connections. If unread_bytes exceeds its limit, connections are closed, those
+ * first whose clients have read nothing for the longest time, until a quarter of the limit is free.
+ * A client that reads, however slowly, is closed last; one that reads nothing is not protected by
+ * others that do. Afterwards the freed memory is returned to the system (malloc_trim): it lies
+ * scattered between live blocks, and the next peak may never come.
+ *
+ * Invariant: the server owns its connections, a connection its link and session. An exchange that
+ * a handler still has survives both (exchange.h). link_finish() may call on_closed() at once and
+ * free the connection, so nothing may touch it after conn_update(). */
 #include "http_server.h"
 
 #include "link.h"
@@ -18,37 +38,39 @@
 
 static const char h2_preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-enum { ACCEPTS_A_TURN = 256, BACKLOG = 1024 };
-#define ACCEPT_PAUSE_NS (100 * NS_PER_MS)
-#define TRIM_FROM ((size_t)16 * 1024 * 1024) /* below it nobody misses the memory */
-#define TRIM_PAUSE_NS (5 * NS_PER_S)         /* trimming walks the whole heap */
+enum {
+    ACCEPTS_PER_TURN = 256, /* then the existing connections get their turn */
+    BACKLOG = 1024,         /* of listen() */
+};
+#define ACCEPT_PAUSE_NS (100 * NS_PER_MS)    /* when descriptors or memory have run out */
+#define TRIM_FROM ((size_t)16 * 1024 * 1024) /* bytes; smaller peaks are not worth a trim */
+#define TRIM_PAUSE_NS (5 * NS_PER_S)         /* at least; a trim walks the whole heap */
 
 struct server_conn {
     struct http_server *server;
     struct link *link;
-    struct session *session; /* NULL: handshake, or the protocol is not known yet */
-    struct peer *peer;
+    struct session *session; /* NULL: in the handshake, or the protocol is not known yet */
+    struct http_peer *peer;
     struct timer timer;
-    struct buf start; /* first bytes of a plain connection, while they may be HTTP/2's preface */
-    struct server_conn *next, *previous;
+    struct buf start;      /* first bytes of a plain connection that may be HTTP/2's preface */
+    struct list_item item; /* of server->conns */
 };
 
 struct http_server {
     unsigned magic;
     struct loop *loop;
     struct http_server_options options;
-    int fd;
+    int fd; /* listening; -1: not any more */
     struct fd_watch *watch;
     uint16_t port;
-    struct local_listener local;
+    struct link_listener local;
     struct timer accept_pause;
-    struct server_conn *conns;
-    size_t conn_count;
-    size_t pending_bytes; /* of bodies being read */
-    size_t unread_bytes;  /* of answers being written */
-    size_t peak_bytes;    /* the most of both since memory was last given back */
-    struct deferred reclaim;
-    int64_t trimmed_ns;
+    struct list conns;
+    size_t pending_bytes;    /* of request bodies being read, all connections */
+    size_t unread_bytes;     /* of answers that clients have not read, all connections */
+    size_t peak_bytes;       /* maximum of the sum of both since the last trim */
+    struct deferred reclaim; /* closes connections: max_unread_bytes is exceeded */
+    int64_t trimmed_ns;      /* last trim, mono ns; 0: never */
     bool draining;
     struct timer drain_limit;
     void (*drained)(void *context);
@@ -57,11 +79,11 @@ struct http_server {
 
 /* --- connections --- */
 
-static void arm(struct server_conn *c, int64_t deadline);
+static void arm_timer(struct server_conn *c, int64_t deadline);
 
 static void report_drained(struct http_server *s)
 {
-    if (!s->draining || s->conn_count)
+    if (!s->draining || s->conns.n)
         return;
     timer_stop(&s->drain_limit);
     void (*drained)(void *) = s->drained;
@@ -72,26 +94,18 @@ static void report_drained(struct http_server *s)
 
 static void conn_free(struct server_conn *c)
 {
-    struct http_server *s = c->server;
-    if (c->next)
-        c->next->previous = c->previous;
-    if (c->previous)
-        c->previous->next = c->next;
-    else
-        s->conns = c->next;
-    s->conn_count--;
+    list_remove(&c->item);
     timer_stop(&c->timer);
     link_free(c->link);
     if (c->session)
         c->session->ops->free(c->session);
-    peer_unref(c->peer);
+    http_peer_unref(c->peer);
     buf_done(&c->start);
     free(c);
 }
 
-/* What many answers took stays with the allocator, in pieces between others: give it back once most
- * of it is free, as the next wave may never come. */
-static void give_back_memory(struct http_server *s)
+/* Returns memory to the system once the use has fallen to a quarter of its peak. */
+static void trim_memory(struct http_server *s)
 {
     size_t now = s->pending_bytes + s->unread_bytes;
     s->peak_bytes = MAX(s->peak_bytes, now);
@@ -107,37 +121,39 @@ static void conn_close(struct server_conn *c)
 {
     struct http_server *s = c->server;
     conn_free(c);
-    give_back_memory(s);
+    trim_memory(s);
     report_drained(s);
 }
 
-/* The connection whose peer has left memory waiting for the longest time. Who reads, however slowly,
- * comes last; who reads nothing is not kept alive by others who do. */
-static struct server_conn *find_laggard(const struct http_server *s)
+/* The connection whose client has read nothing for the longest time, although answers wait for it;
+ * among equals, the one with the most memory. */
+static struct server_conn *find_stalest_conn(const struct http_server *s)
 {
     struct server_conn *found = NULL;
-    for (struct server_conn *c = s->conns; c; c = c->next) {
+    list_each(struct server_conn, c, &s->conns, item) {
         if (!c->session || !c->session->held)
             continue;
-        int64_t at = c->session->taken_ns, best = found ? found->session->taken_ns : INT64_MAX;
-        if (at < best || (at == best && c->session->held > found->session->held))
+        int64_t at = c->session->taken_ns;
+        if (!found || at < found->session->taken_ns ||
+            (at == found->session->taken_ns && c->session->held > found->session->held))
             found = c;
     }
     return found;
 }
 
+/* Closes connections until three quarters of max_unread_bytes are in use. */
 static void run_reclaim(struct deferred *d)
 {
     struct http_server *s = container_of(d, struct http_server, reclaim);
     size_t enough = s->options.max_unread_bytes / 4 * 3;
-    for (struct server_conn *c; s->unread_bytes > enough && (c = find_laggard(s));) {
-        session_limited(
+    for (struct server_conn *c; s->unread_bytes > enough && (c = find_stalest_conn(s));) {
+        session_report_limit(
             c->session,
-            "connection closed: %zu bytes of answers wait for clients, %zu of them here",
+            "connection closed: %zu bytes of responses are unread, %zu of them on this connection",
             s->unread_bytes, c->session->held);
         conn_close(c);
     }
-    malloc_trim(0); /* a quarter of the budget was just freed, between what is still held */
+    malloc_trim(0); /* a quarter of the limit was just freed */
 }
 
 static void on_unread_full(void *owner)
@@ -158,19 +174,21 @@ static void on_deliver(void *owner, struct exchange *x)
     c->server->options.on_request(c->server->options.context, x);
 }
 
-static void settle(struct server_conn *c)
+/* Runs after every event of a connection: adjusts reading, the timer and the end. May free `c`. */
+static void conn_update(struct server_conn *c)
 {
     struct http_server *server = c->server;
     struct session *session = c->session;
-    link_read(c->link, !session->full);
+    link_set_reading(c->link, !session->full);
     int64_t deadline = session->ops->deadline(session);
     if (deadline != INT64_MAX)
-        arm(c, deadline);
+        arm_timer(c, deadline);
     if (session->over)
-        link_finish(c->link); /* may be the end of `c` */
-    give_back_memory(server);
+        link_finish(c->link); /* may free `c` */
+    trim_memory(server);
 }
 
+/* The protocol is known. */
 static void begin_session(struct server_conn *c, bool http2)
 {
     struct session_host host = { .loop = c->server->loop,
@@ -185,19 +203,19 @@ static void begin_session(struct server_conn *c, bool http2)
     c->session = http2 ? h2_server_new(&host) : h1_server_new(&host);
     if (c->server->draining)
         c->session->ops->drain(c->session);
-    settle(c);
+    conn_update(c);
 }
 
 static void on_opened(void *owner)
 {
     struct server_conn *c = owner;
-    c->peer->identity = link_peer(c->link);
+    c->peer->identity = link_peer_identity(c->link);
     if (c->server->options.tls)
         begin_session(c, link_is_http2(c->link));
 }
 
-/* A plain connection says in its first bytes what it speaks. */
-static void guess_protocol(struct server_conn *c, str bytes)
+/* A plain connection: HTTP/2 if it begins with the preface, otherwise HTTP/1.1. */
+static void detect_protocol(struct server_conn *c, str bytes)
 {
     buf_put(&c->start, bytes);
     size_t n = MIN(c->start.n, sizeof(h2_preface) - 1);
@@ -210,19 +228,19 @@ static void guess_protocol(struct server_conn *c, str bytes)
     if (!c->session->over)
         c->session->ops->feed(c->session, buf_str(&start));
     buf_done(&start);
-    settle(c);
+    conn_update(c);
 }
 
 static void on_received(void *owner, str bytes)
 {
     struct server_conn *c = owner;
     if (!c->session) {
-        guess_protocol(c, bytes);
+        detect_protocol(c, bytes);
         return;
     }
     if (!c->session->over)
         c->session->ops->feed(c->session, bytes);
-    settle(c);
+    conn_update(c);
 }
 
 static void on_fill(void *owner, struct buf *out, size_t room)
@@ -232,9 +250,9 @@ static void on_fill(void *owner, struct buf *out, size_t room)
         return;
     c->session->ops->fill(c->session, out, room);
     if (out->n)
-        arm(c, c->server->loop->mono_ns +
-                   loop_io_span(c->server->loop, c->server->options.write_timeout_ns));
-    settle(c);
+        arm_timer(c, c->server->loop->mono_ns +
+                         loop_scale_timeout(c->server->loop, c->server->options.write_timeout_ns));
+    conn_update(c);
 }
 
 static void on_closed(void *owner, const err_t *why UNUSED)
@@ -251,26 +269,28 @@ static const struct link_events conn_events = {
 
 /* --- time --- */
 
+/* Closes a connection that did not finish its handshake or does not take its output; otherwise lets
+ * the session handle its own deadline. */
 static void on_timer(struct timer *timer)
 {
     struct server_conn *c = container_of(timer, struct server_conn, timer);
     struct loop *loop = c->server->loop;
     int64_t stalled = link_stalled_since(c->link);
-    int64_t stall_limit = loop_io_span(loop, c->server->options.write_timeout_ns);
+    int64_t stall_limit = loop_scale_timeout(loop, c->server->options.write_timeout_ns);
     if (!c->session || (stalled && stalled + stall_limit <= loop->mono_ns)) {
         if (c->session)
-            session_limited(c->session, "connection closed: the client reads nothing");
+            session_report_limit(c->session, "connection closed: the client does not read");
         conn_close(c);
         return;
     }
     if (link_has_output(c->link))
-        arm(c, (stalled ? stalled : loop->mono_ns) + stall_limit);
+        arm_timer(c, (stalled ? stalled : loop->mono_ns) + stall_limit);
     if (c->session->ops->deadline(c->session) <= loop->mono_ns)
-        c->session->ops->late(c->session);
-    settle(c);
+        c->session->ops->expire(c->session);
+    conn_update(c);
 }
 
-static void arm(struct server_conn *c, int64_t deadline)
+static void arm_timer(struct server_conn *c, int64_t deadline)
 {
     if (!timer_is_set(&c->timer) || deadline < c->timer.node.key)
         timer_set(c->server->loop, &c->timer, deadline, on_timer);
@@ -278,6 +298,7 @@ static void arm(struct server_conn *c, int64_t deadline)
 
 /* --- listening --- */
 
+/* "10.0.0.1:40312", "[::1]:40312", or "local" for a socket pair. */
 static void describe_peer(int fd, char *text, size_t size)
 {
     struct sockaddr_storage address = { 0 };
@@ -297,10 +318,11 @@ static void describe_peer(int fd, char *text, size_t size)
     }
 }
 
-static void take_connection(void *owner, int fd)
+/* Owns `fd`. Connections beyond the limit are closed without an answer. */
+static void accept_connection(void *owner, int fd)
 {
     struct http_server *s = owner;
-    if (s->conn_count >= s->options.max_connections || s->draining) {
+    if (s->conns.n >= s->options.max_connections || s->draining) {
         close(fd);
         return;
     }
@@ -312,17 +334,13 @@ static void take_connection(void *owner, int fd)
     struct link_options o = {
         .tls = s->options.tls, .name = c->peer->address, .events = &conn_events, .owner = c
     };
-    if (link_accepted(s->loop, fd, &o, &c->link, NULL) < 0) {
-        peer_unref(c->peer);
+    if (link_accept(s->loop, fd, &o, &c->link, NULL) < 0) {
+        http_peer_unref(c->peer);
         free(c);
         return;
     }
-    c->next = s->conns;
-    if (c->next)
-        c->next->previous = c;
-    s->conns = c;
-    s->conn_count++;
-    arm(c, s->loop->mono_ns + loop_io_span(s->loop, s->options.handshake_ns));
+    list_prepend(&s->conns, &c->item);
+    arm_timer(c, s->loop->mono_ns + loop_scale_timeout(s->loop, s->options.handshake_ns));
 }
 
 static void on_accept_again(struct timer *timer)
@@ -332,18 +350,20 @@ static void on_accept_again(struct timer *timer)
         fd_watch_set(s->watch, FD_READ);
 }
 
-static void on_acceptable(void *context, unsigned events UNUSED)
+/* Accepts up to ACCEPTS_PER_TURN connections. */
+static void on_listener_readable(void *context, unsigned events UNUSED)
 {
     struct http_server *s = context;
-    for (int i = 0; i < ACCEPTS_A_TURN && s->watch; i++) {
+    for (int i = 0; i < ACCEPTS_PER_TURN && s->watch; i++) {
         int fd = accept4(s->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
-            take_connection(s, fd);
+            accept_connection(s, fd);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-            /* The connection stays in the queue and would wake us for ever: look again later. */
+            /* The connection stays in the backlog and the listener stays readable: pause. */
             fd_watch_set(s->watch, 0);
             timer_set(s->loop, &s->accept_pause,
-                      s->loop->mono_ns + loop_io_span(s->loop, ACCEPT_PAUSE_NS), on_accept_again);
+                      s->loop->mono_ns + loop_scale_timeout(s->loop, ACCEPT_PAUSE_NS),
+                      on_accept_again);
             return;
         } else if (errno != EINTR && errno != ECONNABORTED) {
             return;
@@ -351,6 +371,7 @@ static void on_acceptable(void *context, unsigned events UNUSED)
     }
 }
 
+/* IPv4 or IPv6 in numbers; names are not resolved. */
 static int parse_address(const struct http_server_options *o, struct sockaddr_storage *ret,
                          socklen_t *ret_n)
 {
@@ -373,6 +394,7 @@ static int parse_address(const struct http_server_options *o, struct sockaddr_st
     return -EINVAL;
 }
 
+/* On failure the caller frees the server, which closes the socket. */
 static int listen_on(struct http_server *s, err_t *e)
 {
     const struct http_server_options *o = &s->options;
@@ -380,7 +402,9 @@ static int listen_on(struct http_server *s, err_t *e)
     struct sockaddr_storage address;
     socklen_t n;
     if (parse_address(o, &address, &n) < 0)
-        return err_set(e, EINVAL, "listen address %s is not an IP address", text);
+        return err_set(e, EINVAL,
+                       "listen address %s is not an IP address; use for example 127.0.0.1 or ::",
+                       text);
     s->fd = socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     int on = 1;
     if (s->fd < 0 || setsockopt(s->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
@@ -389,11 +413,11 @@ static int listen_on(struct http_server *s, err_t *e)
         return err_set(e, errno, "cannot listen on %s port %d: %s", text, o->port, strerror(errno));
     s->port = ntohs(address.ss_family == AF_INET ? ((struct sockaddr_in *)&address)->sin_port
                                                  : ((struct sockaddr_in6 *)&address)->sin6_port);
-    int r = fd_watch_new(s->loop, s->fd, on_acceptable, s, &s->watch);
+    int r = fd_watch_new(s->loop, s->fd, on_listener_readable, s, &s->watch);
     if (r < 0)
         return err_set(e, -r, "cannot listen on %s port %d: %s", text, o->port, strerror(-r));
     fd_watch_set(s->watch, FD_READ);
-    s->local = (struct local_listener){ .port = s->port, .accept = take_connection, .owner = s };
+    s->local = (struct link_listener){ .port = s->port, .accept = accept_connection, .owner = s };
     link_listener_add(s->loop, &s->local);
     return 0;
 }
@@ -401,7 +425,7 @@ static int listen_on(struct http_server *s, err_t *e)
 static void stop_listening(struct http_server *s)
 {
     if (s->watch)
-        link_listener_del(s->loop, &s->local);
+        link_listener_remove(&s->local);
     fd_watch_free(s->watch);
     s->watch = NULL;
     timer_stop(&s->accept_pause);
@@ -447,7 +471,7 @@ int http_server_new(struct loop *loop, const struct http_server_options *options
         http_server_free(s);
         return r;
     }
-    s->options.address = NULL; /* borrowed only until here */
+    s->options.address = NULL; /* borrowed, and not needed any more */
     *ret_server = s;
     return 0;
 }
@@ -461,21 +485,19 @@ uint16_t http_server_port(const struct http_server *s)
 size_t http_server_connections(const struct http_server *s)
 {
     CHECK(s, SERVER_MAGIC);
-    return s->conn_count;
+    return s->conns.n;
 }
 
-static void close_all(struct http_server *s)
+static void close_connections(struct http_server *s)
 {
-    for (struct server_conn *c = s->conns, *next; c; c = next) {
-        next = c->next;
+    for (struct server_conn *c; (c = list_first(&s->conns, struct server_conn, item));)
         conn_free(c);
-    }
 }
 
 static void on_drain_limit(struct timer *timer)
 {
     struct http_server *s = container_of(timer, struct http_server, drain_limit);
-    close_all(s);
+    close_connections(s);
     report_drained(s);
 }
 
@@ -487,15 +509,17 @@ void http_server_drain(struct http_server *s, int64_t limit_ns, void (*done)(voi
     s->draining = true;
     s->drained = done;
     s->drained_context = context;
-    /* Never from inside this call: with nobody there, the timer reports in the next turn. */
-    int64_t wait = s->conn_count ? loop_io_span(s->loop, limit_ns) : 0;
+    /* `done` never runs from inside this call: without connections the timer fires in the next
+     * turn. */
+    int64_t wait = s->conns.n ? loop_scale_timeout(s->loop, limit_ns) : 0;
     timer_set(s->loop, &s->drain_limit, s->loop->mono_ns + wait, on_drain_limit);
-    for (struct server_conn *c = s->conns, *next; c; c = next) {
-        next = c->next;
+    for (struct list_item *item = s->conns.first, *next; item; item = next) {
+        struct server_conn *c = container_of(item, struct server_conn, item);
+        next = item->next;
         if (!c->session)
             continue;
         c->session->ops->drain(c->session);
-        settle(c);
+        conn_update(c);
     }
 }
 
@@ -506,8 +530,8 @@ void http_server_free(struct http_server *s)
     CHECK(s, SERVER_MAGIC);
     stop_listening(s);
     s->draining = false;
-    close_all(s);
-    deferred_cancel(&s->reclaim);
+    close_connections(s);
+    loop_cancel_deferred(&s->reclaim);
     timer_stop(&s->drain_limit);
     tls_unref(s->options.tls);
     s->magic = 0;

@@ -1,4 +1,5 @@
-/* Timers: a heap of owners' nodes, keyed by the loop's mono clock. See loop.h. */
+/* Timers: a heap of nodes inside their owners, ordered by the loop's monotonic clock. See loop.h.
+ */
 #include "loop_internal.h"
 
 void timer_set(struct loop *loop, struct timer *timer, int64_t mono_ns,
@@ -17,7 +18,7 @@ void timer_stop(struct timer *timer)
         heap_del(&timer->loop->timers, &timer->node);
 }
 
-bool loop_timer_due(const struct loop *loop)
+bool loop_has_due_timer(const struct loop *loop)
 {
     const struct heap_node *next = heap_min(&loop->timers);
     return next && next->key <= loop->mono_ns;
@@ -25,7 +26,7 @@ bool loop_timer_due(const struct loop *loop)
 
 static void on_alarm(uv_timer_t *alarm UNUSED)
 {
-    /* Waking up was all: loop_fire_due() looks at the heap. */
+    /* Only wakes uv_run(); loop_fire_timers() reads the heap. */
 }
 
 void loop_set_alarm(struct loop *loop)
@@ -40,18 +41,18 @@ void loop_set_alarm(struct loop *loop)
         wait_ns = next->key - loop->mono_ns;
     if (loop->time == LOOP_SCALED)
         wait_ns = (int64_t)((double)wait_ns / loop->speed);
-    /* The turn so far took time that mono_ns does not show: the alarm may come a little late, by
-     * no more than that, and a waking that comes too early only costs another turn. */
+    /* mono_ns does not include the time that this turn has taken so far, so the alarm may be late
+     * by that. Rounding up avoids waking early; an early wakeup would only cost another turn. */
     uint64_t wait_ms = (uint64_t)(wait_ns / NS_PER_MS + (wait_ns % NS_PER_MS != 0));
     uv_update_time(&loop->uv);
-    /* It repeats, because libuv before 1.45 fires what is due and then waits all the same, for what
-     * comes next: that must not be "for ever". */
+    /* Repeats, because libuv before 1.45 fires a due timer and then still waits, for the next one:
+     * that wait must end. */
     uv_timer_start(&loop->alarm, on_alarm, wait_ms, 1);
 }
 
-/* Only timers that were set before this turn's firing began: one that sets itself again for now
- * waits for the next turn, so that descriptors get their chance. */
-void loop_fire_due(struct loop *loop)
+/* Fires only timers that were set before firing began. One that sets itself again for now waits for
+ * the next turn, so that descriptors are not starved. */
+void loop_fire_timers(struct loop *loop)
 {
     uint64_t last = loop->timers.counter;
     struct heap_node *node;
@@ -62,7 +63,7 @@ void loop_fire_due(struct loop *loop)
     }
 }
 
-int64_t loop_io_span(const struct loop *loop, int64_t timeout_ns)
+int64_t loop_scale_timeout(const struct loop *loop, int64_t timeout_ns)
 {
     if (loop->time != LOOP_SCALED)
         return timeout_ns;

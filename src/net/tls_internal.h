@@ -1,4 +1,4 @@
-/* What link.c and the connections know of TLS beyond tls.h. Not for other folders. */
+/* TLS sessions for link.c and the pool. For the files of net only. */
 #ifndef FLYBALL_TLS_INTERNAL_H
 #define FLYBALL_TLS_INTERNAL_H
 
@@ -6,21 +6,23 @@
 
 #include <openssl/ssl.h>
 
-/* A session for one connection, ready for its descriptor. `host` is what a client dialled. */
+/* A session for one connection. `host` is the host that a client dialed. */
 int tls_session_new(struct tls *tls, str host, SSL **ret_session, err_t *e);
 
-int tls_session_attach(SSL *session, int fd); /* -ENOMEM, without words */
+int tls_session_attach(SSL *session, int fd); /* 0 or -ENOMEM */
 
-/* Bytes that were taken from the kernel, which will not wake anybody for them again. */
-bool tls_session_holds_more(SSL *session);
+/* Bytes taken from the kernel but not read yet: the descriptor will not become readable for them.
+ */
+bool tls_session_has_buffered(SSL *session);
 
-/* Looks whether files changed (seldom); the number changes when something new was loaded. */
-unsigned tls_generation(struct tls *tls);
+/* Reloads changed files, at most every reload_ns. Returns a number that changes with every reload.
+ */
+unsigned tls_reload_if_changed(struct tls *tls);
 
-/* The identity in the peer's certificate as one block to free(); NULL: it showed none. */
+/* The identity in the peer's certificate as one block to free(); NULL: it sent none. */
 struct tls_peer *tls_session_peer(SSL *session);
 
-/* One sentence for a failed operation of this session; `what` names the peer. */
-int tls_session_failure(SSL *session, const char *what, err_t *e);
+/* Sets the error for a failed operation of this session; `what` names the peer. */
+int tls_session_set_error(SSL *session, const char *what, err_t *e);
 
 #endif

@@ -1,4 +1,6 @@
-/* Percent-encoding, queries and URLs: see http.h. */
+/* Percent-encoding, queries and URLs: see http.h. Parts of a URL or query borrow the text they were
+ * parsed from; only decoding copies, into the caller's arena. Errors quote the whole URL, because
+ * the user has to find it in a flag or a file. */
 #include "http.h"
 
 #include <arpa/inet.h>
@@ -52,7 +54,7 @@ void uri_encode(struct buf *out, str text)
     }
 }
 
-bool query_next(str *rest, str *ret_name, str *ret_value)
+bool uri_query_next(str *rest, str *ret_name, str *ret_value)
 {
     str part;
     do {
@@ -65,10 +67,10 @@ bool query_next(str *rest, str *ret_name, str *ret_value)
     return true;
 }
 
-int query_get(struct arena *a, str query, str name, str *ret_value)
+int uri_query_get(struct arena *a, str query, str name, str *ret_value)
 {
     str part_name, value;
-    while (query_next(&query, &part_name, &value)) {
+    while (uri_query_next(&query, &part_name, &value)) {
         str decoded = part_name;
         if (str_find_char(part_name, '%') != SIZE_MAX && uri_decode(a, part_name, true, &decoded))
             return -EINVAL;
@@ -80,26 +82,28 @@ int query_get(struct arena *a, str query, str name, str *ret_value)
     return 0;
 }
 
-/* The port behind "host" or "[v6]"; an empty one ("host:") means the default. */
+/* The port after "host:" or "[v6]:". An empty one keeps the default. */
 static int parse_port(str text, str whole, uint16_t *port, err_t *e)
 {
     int64_t number;
     if (text.n == 0)
         return 0;
     if (str_to_i64(text, &number) < 0 || number < 1 || number > UINT16_MAX)
-        return err_set(e, EINVAL, "URL " STR_FMT ": port " STR_FMT " is not within 1 to 65535",
+        return err_set(e, EINVAL, "URL " STR_FMT ": port " STR_FMT " must be between 1 and 65535",
                        STR_ARG(whole), STR_ARG(text));
     *port = (uint16_t)number;
     return 0;
 }
 
+/* "host", "host:port", "[v6]" or "[v6]:port". */
 static int parse_authority(str text, str whole, struct uri *u, err_t *e)
 {
     str port = { 0 };
     if (text.n && text.p[0] == '[') {
         size_t end = str_find_char(text, ']');
         if (end == SIZE_MAX || (end + 1 < text.n && text.p[end + 1] != ':'))
-            return err_set(e, EINVAL, "URL " STR_FMT ": the brackets around the address are wrong",
+            return err_set(e, EINVAL,
+                           "URL " STR_FMT ": an IPv6 address must be enclosed in [ and ]",
                            STR_ARG(whole));
         u->host = (str){ text.p + 1, end - 1 };
         port = str_from(text, end + 2);
@@ -110,7 +114,8 @@ static int parse_authority(str text, str whole, struct uri *u, err_t *e)
             port = str_from(text, colon + 1);
     }
     if (u->host.n == 0 || u->host.n > 255)
-        return err_set(e, EINVAL, "URL " STR_FMT " has no usable host name", STR_ARG(whole));
+        return err_set(e, EINVAL, "URL " STR_FMT " must have a host name of at most 255 bytes",
+                       STR_ARG(whole));
     return parse_port(port, whole, &u->port, e);
 }
 
@@ -131,7 +136,7 @@ int uri_parse(str text, struct uri *ret, err_t *e)
     for (size_t i = 0; i < text.n; i++)
         if (strchr("?#@ \"<>\\^`{|}", text.p[i]) || (unsigned char)text.p[i] <= ' ' ||
             (unsigned char)text.p[i] > '~')
-            return err_set(e, EINVAL, "URL " STR_FMT ": byte %zu may not stand in it",
+            return err_set(e, EINVAL, "URL " STR_FMT ": invalid character at byte %zu",
                            STR_ARG(text), i + 1);
     size_t slash = str_find_char(rest, '/');
     u.prefix = slash == SIZE_MAX ? (str){ 0 } : str_from(rest, slash);
@@ -144,7 +149,7 @@ int uri_parse(str text, struct uri *ret, err_t *e)
     return 0;
 }
 
-bool host_is_loopback(str host)
+bool uri_host_is_loopback(str host)
 {
     char text[64];
     struct in_addr v4;
@@ -164,11 +169,10 @@ int uri_check_secret(str url, err_t *e)
 {
     struct uri u;
     int r = uri_parse(url, &u, e);
-    if (r < 0 || u.tls || host_is_loopback(u.host))
+    if (r < 0 || u.tls || uri_host_is_loopback(u.host))
         return r;
     return err_set(e, EPERM,
-                   "URL " STR_FMT
-                   ": a token is not sent without TLS to another machine; use https:// "
+                   "URL " STR_FMT ": a token is not sent without TLS to another host; use https:// "
                    "or set --allow-insecure-token",
                    STR_ARG(url));
 }

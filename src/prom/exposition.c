@@ -1,4 +1,5 @@
-/* Exposition: see exposition.h. */
+/* Exposition: see exposition.h. Formatting follows metrics_read(): put_family() writes HELP and
+ * TYPE, put_series() one line per series, or the buckets, sum and count of a histogram. */
 #include "exposition.h"
 
 #include "../json/json.h"
@@ -7,7 +8,7 @@
 
 static void put_escaped(struct buf *out, str text, bool quotes)
 {
-    size_t plain = 0; /* where the run of bytes begins that need nothing */
+    size_t plain = 0; /* start of the bytes not written yet, none of which needs escaping */
     for (size_t i = 0; i < text.n; i++) {
         char c = text.p[i];
         if (c != '\n' && c != '\\' && (!quotes || c != '"'))
@@ -32,7 +33,7 @@ static void put_number(struct buf *out, double value)
     else if (isinf(value))
         buf_put(out, value > 0 ? S("+Inf") : S("-Inf"));
     else if (fabs(value) < 1e15 &&
-             value == floor(value)) /* most are, and it is ten times as fast */
+             value == floor(value)) /* the common case, and ten times as fast */
         buf_printf(out, "%lld", (long long)value);
     else
         json_write_real(out, value);
@@ -75,6 +76,7 @@ static void put_line(struct buf *out, const struct metric_view *s, const char *s
     buf_putc(out, '\n');
 }
 
+/* Buckets are cumulative in the text format and separate in the registry. */
 static void put_series(void *context, const struct metric_view *s)
 {
     struct buf *out = context;

@@ -1,4 +1,4 @@
-/* See prom.h. */
+/* Labels and numbers: see prom.h. */
 #include "prom.h"
 
 #include <math.h>

@@ -1,13 +1,14 @@
-/* prom: what is spoken with Prometheus.
+/* prom: everything that talks to Prometheus or speaks its formats.
  *
- *   scrape       the text format in: somebody's /metrics as samples
- *   exposition   the text format out: our own metrics (base/metrics.h) as /metrics
- *   result       the answer of a query, packed
- *   query        the client: instant and range queries with retries
- *   promql       a query of a tenant, confined to its own namespace
+ *   scrape       parses the text format: the /metrics of a pod as samples
+ *   exposition   writes the text format: our own metrics (base/metrics.h) as /metrics
+ *   result       parses query results into a packed form
+ *   query        the HTTP client: instant and range queries with retries
+ *   promql       confines the query of a tenant to its own namespace
  *
- * Memory: a scrape and a query hand out samples that are valid during the callback; a result owns
- * an arena. Nothing here keeps state between calls except the client's connections and token.
+ * Memory: samples of a scrape and results of a query are valid during the callback;
+ * prom_result_read allocates from the caller's arena. Only the client keeps state between calls:
+ * its connections and its token.
  *
  * Read first: prom_client_query, scrape_read, exposition_write. */
 #ifndef FLYBALL_PROM_H
@@ -19,10 +20,11 @@ struct prom_label {
     str name, value;
 };
 
-/* The value of a label, "" when it is not there (which Prometheus takes for the same). */
+/* The value of a label; "" if it is missing, which Prometheus treats as the same. */
 str prom_label_get(const struct prom_label *labels, size_t n, str name);
 
-/* A number as Prometheus writes them, NaN and +Inf included; -EINVAL or -ERANGE, without words. */
+/* A number in Prometheus notation, including NaN and +Inf; -EINVAL or -ERANGE, without an error
+ * text. */
 int prom_number(str text, double *ret);
 
 #endif

@@ -1,12 +1,20 @@
-/* See promql.h. A recursive descent over the tokens that copies them as it goes:
+/* Confinement of PromQL queries: see promql.h. A recursive descent parser that copies the tokens as
+ * it goes and inserts our matcher at the end of every selector:
  *
  *     expression  operand { operator [bool] [on|ignoring labels [group_left|group_right [labels]]] operand }
  *     operand     { + | - } primary { "[" range "]" | offset duration | @ time }
  *     primary     number | string | "(" expression ")" | call | aggregation | selector
  *     selector    name [matchers] | matchers
  *
- * Priorities of operators do not matter here, and neither do types: what Prometheus refuses selects nothing.
- * A keyword, a function or a modifier that is not known is refused, never taken for a metric. */
+ * There is no syntax tree. Operator precedence and types do not matter here: a query that
+ * Prometheus itself rejects selects nothing. What matters is that every selector is found, so the
+ * parser fails closed: an unknown keyword, function or modifier is an error and never treated as a
+ * metric.
+ *
+ * Each parse_* function starts at its first token and stops at the first one that it does not
+ * consume; it returns 0 or the error. The output is a buffer that grows with the query, which is at
+ * most 16 KiB; recursion is bounded by PROMQL_DEPTH_MAX. Rewriting with regular expressions was
+ * rejected: strings, comments and nested brackets make it possible to hide a selector from them. */
 #include "promql.h"
 
 #include "../base/buf.h"
@@ -15,7 +23,7 @@
 
 struct parser {
     struct promql_lexer lexer;
-    struct promql_token token; /* the next one, not copied yet */
+    struct promql_token token; /* the next token, not copied yet */
     const struct promql_matcher *matcher;
     struct buf out;
     int depth;
@@ -26,14 +34,15 @@ static int parse_expression(struct parser *p);
 
 /* ---- tokens */
 
-static int refuse(const struct parser *p, const char *wanted)
+/* Fails with what was found and what would have been valid. */
+static int refuse_token(const struct parser *p, const char *wanted)
 {
     str text = str_upto(p->token.text, 40);
     if (p->token.kind == PROMQL_END)
-        return promql_refuse(p->lexer.query, p->token.at, p->e, "the query ends, but %s is missing",
-                             wanted);
-    return promql_refuse(p->lexer.query, p->token.at, p->e, "unexpected \"" STR_FMT "\", want %s",
-                         STR_ARG(text), wanted);
+        return promql_refuse(p->lexer.query, p->token.at, p->e,
+                             "unexpected end of the query, expected %s", wanted);
+    return promql_refuse(p->lexer.query, p->token.at, p->e,
+                         "unexpected \"" STR_FMT "\", expected %s", STR_ARG(text), wanted);
 }
 
 /* Copies the token and reads the next one. */
@@ -67,7 +76,7 @@ static bool is_word(const struct parser *p, const char *const *words)
 
 static int take_sign(struct parser *p, const char *sign, const char *wanted)
 {
-    return is_sign(p, sign) ? take_token(p) : refuse(p, wanted);
+    return is_sign(p, sign) ? take_token(p) : refuse_token(p, wanted);
 }
 
 /* ---- selectors */
@@ -79,7 +88,7 @@ static void put_matcher(struct parser *p)
 }
 
 /* Is this string, with its quotes, the value of our matcher? */
-static bool is_value(const struct parser *p, str quoted)
+static bool is_our_value(const struct parser *p, str quoted)
 {
     return quoted.n == p->matcher->value.n + 2 && quoted.p[0] == '"' &&
            str_eq((str){ quoted.p + 1, quoted.n - 2 }, p->matcher->value);
@@ -92,29 +101,31 @@ static int parse_matcher(struct parser *p, bool *ret_is_ours)
     bool ours = !quoted && str_eq(p->token.text, p->matcher->label);
     *ret_is_ours = false;
     if (!quoted && p->token.kind != PROMQL_NAME)
-        return refuse(p, "a label");
+        return refuse_token(p, "a label");
     int r = take_token(p);
     if (r < 0 || (quoted && (is_sign(p, ",") || is_sign(p, "}"))))
         return r;
     ours &= is_sign(p, "=");
     if (!is_sign(p, "=") && !is_sign(p, "!=") && !is_sign(p, "=~") && !is_sign(p, "!~"))
-        return refuse(p, "one of = != =~ !~");
+        return refuse_token(p, "one of = != =~ !~");
     r = take_token(p);
     if (r < 0)
         return r;
     if (p->token.kind != PROMQL_STRING)
-        return refuse(p, "a string");
-    *ret_is_ours = ours && is_value(p, p->token.text);
+        return refuse_token(p, "a string");
+    *ret_is_ours = ours && is_our_value(p, p->token.text);
     return take_token(p);
 }
 
+/* "{" ... "}". Adds our matcher unless it is already there; a trailing comma needs no second
+ * one. */
 static int parse_matchers(struct parser *p)
 {
     bool confined = false, needs_comma = false;
     int r = take_sign(p, "{", "{");
     while (r == 0 && !is_sign(p, "}")) {
         bool ours = false;
-        r = needs_comma ? refuse(p, ", or }") : parse_matcher(p, &ours);
+        r = needs_comma ? refuse_token(p, ", or }") : parse_matcher(p, &ours);
         if (r < 0)
             return r;
         confined |= ours;
@@ -131,6 +142,7 @@ static int parse_matchers(struct parser *p)
     return take_token(p);
 }
 
+/* A metric name, with or without matchers. */
 static int parse_metric(struct parser *p)
 {
     int r = take_token(p);
@@ -248,13 +260,13 @@ static int parse_arguments(struct parser *p)
     return r < 0 ? r : take_sign(p, ")", ", or )");
 }
 
-/* "(" [label {"," label} [","]] ")": names of labels select nothing. */
+/* "(" [label {"," label} [","]] ")": label names select nothing. */
 static int parse_labels(struct parser *p)
 {
     int r = take_sign(p, "(", "( with labels");
     while (r == 0 && !is_sign(p, ")")) {
         if (p->token.kind != PROMQL_NAME && p->token.kind != PROMQL_STRING)
-            return refuse(p, "a label");
+            return refuse_token(p, "a label");
         r = take_token(p);
         if (r == 0 && !is_sign(p, ")"))
             r = take_sign(p, ",", ", or )");
@@ -268,6 +280,7 @@ static int parse_grouping(struct parser *p)
     return r < 0 ? r : parse_labels(p);
 }
 
+/* The grouping may precede or follow the arguments: sum by (a) (x), sum (x) by (a). */
 static int parse_aggregation(struct parser *p)
 {
     struct promql_token name = p->token;
@@ -286,7 +299,8 @@ static int parse_aggregation(struct parser *p)
     return r;
 }
 
-/* A name that is no number, keyword or aggregation: a function where ( follows, else a metric. */
+/* A name that is neither a number nor an aggregation: a function if ( follows, otherwise a
+ * metric. */
 static int parse_name(struct parser *p)
 {
     struct promql_lexer ahead = p->lexer;
@@ -303,17 +317,18 @@ static int parse_name(struct parser *p)
     if (next.kind != PROMQL_SIGN || !str_eqc(next.text, "("))
         return parse_metric(p);
     for (const char *const *known = functions; *known; known++)
-        if (str_eqc(name, *known)) { /* unlike keywords, by case */
+        if (str_eqc(name, *known)) { /* case-sensitive, unlike keywords */
             r = take_token(p);
             return r < 0 ? r : parse_arguments(p);
         }
     return promql_refuse(p->lexer.query, p->token.at, p->e,
-                         "function \"" STR_FMT "\" is not known or not allowed here",
+                         "function \"" STR_FMT "\" is unknown or not allowed here",
                          STR_ARG(str_upto(name, 60)));
 }
 
 /* ---- expressions */
 
+/* An operand without signs, ranges and modifiers. */
 static int parse_primary(struct parser *p)
 {
     int r;
@@ -332,7 +347,7 @@ static int parse_primary(struct parser *p)
         if (is_sign(p, "{"))
             return parse_matchers(p);
         if (!is_sign(p, "("))
-            return refuse(p, "an expression");
+            return refuse_token(p, "an expression");
         r = take_token(p);
         r = r < 0 ? r : parse_expression(p);
         return r < 0 ? r : take_sign(p, ")", "an operator or )");
@@ -350,11 +365,12 @@ static int parse_signs(struct parser *p)
 static int parse_duration(struct parser *p)
 {
     if (p->token.kind != PROMQL_DURATION && p->token.kind != PROMQL_NUMBER)
-        return refuse(p, "a duration");
+        return refuse_token(p, "a duration");
     return take_token(p);
 }
 
-/* "[5m]", "[5m:1m]" or "[5m:]". The token after [ must already be read as one of a range. */
+/* "[5m]", "[5m:1m]" or "[5m:]". The lexer must know that it is in a range before it reads the token
+ * after [, hence the flag is set first. */
 static int parse_range(struct parser *p)
 {
     p->lexer.in_range = true;
@@ -380,10 +396,11 @@ static int parse_at(struct parser *p)
     }
     r = r < 0 ? r : parse_signs(p);
     if (r == 0 && p->token.kind != PROMQL_NUMBER)
-        return refuse(p, "a time, start() or end()");
+        return refuse_token(p, "a time, start() or end()");
     return r < 0 ? r : take_token(p);
 }
 
+/* A primary expression with its signs, ranges and modifiers, in any order and number. */
 static int parse_operand(struct parser *p)
 {
     int r = parse_signs(p);
@@ -412,7 +429,8 @@ static bool is_operator(const struct parser *p)
                                         : is_word(p, WORDS("and", "or", "unless", "atan2"));
 }
 
-/* After group_left a ( always begins labels, as in Prometheus: what follows them is the operand. */
+/* An operator and its matching clause. After group_left a ( always starts a list of labels, as in
+ * Prometheus; the operand follows it. */
 static int parse_operator(struct parser *p)
 {
     int r = take_token(p);
@@ -443,6 +461,7 @@ static int parse_expression(struct parser *p)
 
 /* ---- the query */
 
+/* Valid UTF-8 without NUL. */
 static bool is_text(str query)
 {
     while (query.n) {
@@ -470,17 +489,17 @@ int promql_confine(struct arena *a, str query, const struct promql_matcher *matc
 {
     struct parser p = { .lexer = { .query = query }, .matcher = matcher, .e = e };
     if (!is_plain(matcher->label, "_") || !is_plain(matcher->value, ".-"))
-        return err_set(e, EINVAL, "\"" STR_FMT "\" cannot be a matcher's value",
+        return err_set(e, EINVAL, "\"" STR_FMT "\" is not a valid value of a label matcher",
                        STR_ARG(str_upto(matcher->value, 60)));
     if (query.n > PROMQL_BYTES_MAX)
-        return err_set(e, E2BIG, "the query has %zu bytes, more than %d", query.n,
+        return err_set(e, E2BIG, "the query has %zu bytes; the limit is %d", query.n,
                        PROMQL_BYTES_MAX);
     if (!is_text(query))
         return err_set(e, EINVAL, "the query is not UTF-8 text");
     int r = promql_lex(&p.lexer, &p.token, e);
     r = r < 0 ? r : parse_expression(&p);
     if (r == 0 && p.token.kind != PROMQL_END)
-        r = refuse(&p, "an operator or the end");
+        r = refuse_token(&p, "an operator or the end of the query");
     if (r == 0)
         *ret = arena_str(a, buf_str(&p.out));
     buf_done(&p.out);

@@ -1,7 +1,15 @@
-/* See promql_lex.h.
+/* The lexer of PromQL: see promql_lex.h.
  *
- * Where a string, a comment or a name ends is the same here and in Prometheus, or the query is refused: a text that
- * we take for a string and Prometheus for a selector would be a way around us. */
+ * The invariant is about security, not convenience: a string, comment or name ends here exactly
+ * where it ends for Prometheus, or the query is rejected. Text that we read as a string and
+ * Prometheus reads as a selector would escape confinement:
+ *
+ *     up{a=`\`} or secret{b=`x`}      a lexer that knew escapes in ` would see one string from the
+ *          ^^^                        first ` to b=`, and overlook the selector of `secret`
+ *
+ * So every escape is checked against the list that Prometheus accepts, a string in quotes must not
+ * contain a line break, and a number must be one that Prometheus reads as a single token. Tokens
+ * are slices of the query; nothing is unescaped or converted, because the query is only copied. */
 #include "promql_lex.h"
 
 #include "../base/utf8.h"
@@ -42,7 +50,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* True when anything was skipped. A comment ends with its line. */
+/* True if anything was skipped. A comment ends with its line. */
 static bool skip_blanks(struct promql_lexer *l)
 {
     size_t start = l->at;
@@ -60,7 +68,7 @@ static bool skip_blanks(struct promql_lexer *l)
 
 /* ---- strings */
 
-/* The length of an escape after its backslash; 0: there is no such escape. */
+/* The length of an escape sequence after its backslash; 0: Prometheus knows no such escape. */
 static size_t escape_length(const struct promql_lexer *l, size_t at, char quote)
 {
     char c = char_at(l, at);
@@ -78,6 +86,7 @@ static size_t escape_length(const struct promql_lexer *l, size_t at, char quote)
     return 3;
 }
 
+/* A string in " or ' with escapes, or in ` without. */
 static int lex_string(struct promql_lexer *l, err_t *e)
 {
     size_t start = l->at;
@@ -91,18 +100,19 @@ static int lex_string(struct promql_lexer *l, err_t *e)
         if (c == '\\') {
             size_t n = escape_length(l, l->at, quote);
             if (!n)
-                return promql_refuse(l->query, l->at - 1, e, "unknown escape in a string");
+                return promql_refuse(l->query, l->at - 1, e, "unknown escape sequence in a string");
             l->at += n;
         }
     }
     if (char_at(l, l->at) != quote)
-        return promql_refuse(l->query, start, e, "the string has no end");
+        return promql_refuse(l->query, start, e, "unterminated string");
     l->at++;
     return 0;
 }
 
 /* ---- numbers */
 
+/* digits [ "." digits ] [ e [+-] digits ], with a digit before or after the point. */
 static bool is_decimal(str text)
 {
     size_t i = 0, digits = 0;
@@ -134,6 +144,7 @@ static bool is_hexadecimal(str text)
     return true;
 }
 
+/* A sequence of numbers with units, such as 1h30m. The order of units is left to Prometheus. */
 static bool is_duration(str text)
 {
     while (text.n) {
@@ -148,6 +159,8 @@ static bool is_duration(str text)
     return true;
 }
 
+/* Consumes everything that could belong to a number and then decides what it is, so that "5mx" is
+ * an error instead of two tokens. A sign belongs to it only as part of an exponent. */
 static int lex_number(struct promql_lexer *l, enum promql_token_kind *ret, err_t *e)
 {
     size_t start = l->at;
@@ -181,6 +194,7 @@ static void lex_name(struct promql_lexer *l, enum promql_token_kind *ret)
     }
 }
 
+/* The longest operator or bracket. */
 static int lex_sign(struct promql_lexer *l, err_t *e)
 {
     static const char *const two[] = { "==", "!=", ">=", "<=", "=~", "!~" };

@@ -1,4 +1,4 @@
-/* The words of a PromQL query, one at a time. Used by promql.c only. */
+/* The tokens of a PromQL query, one at a time. Used by promql.c only. */
 #ifndef FLYBALL_PROMQL_LEX_H
 #define FLYBALL_PROMQL_LEX_H
 
@@ -6,8 +6,8 @@
 
 enum promql_token_kind {
     PROMQL_END,
-    PROMQL_NAME,     /* a label, a metric, a function or a keyword */
-    PROMQL_METRIC,   /* a name with a colon, which can only be a metric */
+    PROMQL_NAME,     /* a label, metric, function or keyword */
+    PROMQL_METRIC,   /* a name with a colon: can only be a metric */
     PROMQL_NUMBER,   /* 1.5, 0x1f, 1e9; Inf and NaN are names here */
     PROMQL_DURATION, /* 1h30m */
     PROMQL_STRING,   /* with its quotes */
@@ -17,20 +17,20 @@ enum promql_token_kind {
 struct promql_token {
     enum promql_token_kind kind;
     str text;
-    size_t at;         /* where it begins in the query */
-    bool after_blanks; /* or after a comment */
+    size_t at;         /* byte offset in the query */
+    bool after_blanks; /* blanks or a comment precede it */
 };
 
 struct promql_lexer {
     str query;
     size_t at;
-    bool in_range; /* between [ and ], where a colon is a sign */
+    bool in_range; /* between [ and ], where a colon is an operator, not part of a name */
 };
 
-/* The next token; at the end PROMQL_END, again and again. */
+/* The next token; PROMQL_END at the end, also when called again. */
 int promql_lex(struct promql_lexer *l, struct promql_token *ret, err_t *e);
 
-/* Fails with the position, in characters, of byte `at`. */
+/* Fails with a message that starts with the position of byte `at`, counted in characters. */
 int promql_refuse(str query, size_t at, err_t *e, const char *format, ...) PRINTF_LIKE(4, 5);
 
 #endif

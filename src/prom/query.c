@@ -1,15 +1,27 @@
-/* The query client: see query.h. A call owns its request text, one HTTP call at a time and the timer
- * of the pause before the next one; it lives from prom_client_query until on_done or cancel. Queries
- * are POSTs, as the original's; where these are refused (a proxy that authorises by verb, a server
- * that knows only GET) those that are not too long for a target are GETs from then on.
+/* The query client: see query.h.
  *
- * Calls that hang must not keep others waiting, and Prometheus must not be asked everything at once. So each that is
- * asked has one of a fixed number of places, and with it a connection:
- *   young     not answered yet; for a second while few wait, for less the more there are;
- *   old       was not answered in that time. Where there are too many, the oldest is doubted;
- *   doubtful  is asked anew, in places of its own, and so is what its owner doubts from the beginning.
- * What hangs costs those behind it a second at most, and once it is known to hang, nothing: who is not doubted never
- * waits for who is. */
+ * A call owns its request text, at most one HTTP call at a time, and one timer. It lives from
+ * prom_client_query() until on_done or prom_call_cancel(). Queries are POSTs, like those of WVA; if
+ * a POST is refused (a proxy that authorizes by verb, a server that knows only GET), queries that
+ * are short enough for a URL become GETs from then on.
+ *
+ * The problem: some queries hang, for example because they select too many series. They must not
+ * delay the others, and Prometheus must not receive all queries at once. So a call needs a slot
+ * before it is sent, and with it a connection; there are three fixed groups of slots:
+ *
+ *     waiting ---------> fresh --1 s, less if many wait--> slow
+ *                          |                                 | too many: the oldest is canceled
+ *                          v                                 v
+ *                      response                       waiting_suspect --> suspect --> response
+ *
+ *   fresh     sent within the last second
+ *   slow      not answered in that time; keeps its connection, but no longer a fresh slot
+ *   suspect   sent again in slots of its own, because it was among the oldest of too many slow calls,
+ *             or because the caller knows that the same query timed out before
+ *
+ * The invariant: a call that is not suspect never waits for one that is. A query that hangs delays
+ * the calls behind it by a second at most, and once it is known to hang, not at all. One queue with
+ * a limit on connections was rejected for that reason: enough hanging queries would fill it. */
 #include "query.h"
 
 #include "../base/file.h"
@@ -21,136 +33,145 @@ enum {
     GET_BYTES_MAX = 2048, /* of the encoded parameters */
     BODY_BYTES_MAX = 64 << 20,
     MARGIN_MS = 100, /* left to the caller before its own deadline */
-    YOUNG_MAX = 128,
-    OLD_MAX = 512,
-    DOUBTFUL_MAX = 384,
-    FEW = 192, /* that wait */
+    FRESH_MAX = 128, /* slots of each group */
+    SLOW_MAX = 512,
+    SUSPECT_MAX = 384,
+    WAITING_FEW = 192, /* up to this many waiting calls, a call stays fresh for the full FRESH_NS */
 };
 
-static const int64_t YOUNG_NS = NS_PER_S;
+static const int64_t FRESH_NS = NS_PER_S;
 
 static const struct prom_retry RETRY = { 5, 500 * NS_PER_MS, 2, 0.1 };
 
 struct prom_client {
     struct loop *loop;
     struct http_client *http;
-    struct buf token; /* secret; the last that could be read */
+    struct buf token; /* secret; the last one that was read */
     char *token_file; /* owned; NULL: the token is fixed */
     int64_t timeout_ns;
     struct prom_retry retry;
     size_t max_body_bytes;
     struct random random;
-    bool gets;                          /* POST is refused */
-    struct list calls;                  /* under way */
-    struct list young, old, doubtful;   /* that are asked, from the first on */
-    struct list waiting, doubt_waiting; /* to be young, and to be doubtful */
-    struct timer ageing;                /* of the first of the young */
+    bool use_get;                          /* POST was refused */
+    struct list calls;                     /* all of them */
+    struct list fresh, slow, suspects;     /* in slots, the oldest first */
+    struct list waiting, waiting_suspects; /* for a fresh slot, and for a suspect slot */
+    struct timer slow_timer;               /* when the oldest fresh call becomes slow */
 };
 
 struct prom_call {
     struct prom_client *client;
-    struct list_item item;  /* of all calls */
-    struct list_item place; /* where it is asked, or waits for that; none during a pause */
+    struct list_item item;  /* in client->calls */
+    struct list_item slot;  /* in a group of slots or a waiting list; in none between attempts */
     struct buf path, form;  /* "/api/v1/query" and its encoded parameters */
-    struct http_call *http; /* NULL: it is not being asked */
-    bool doubted, posted;
-    int64_t asked_ns;   /* mono */
-    struct arena arena; /* of this attempt's result */
+    struct http_call *http; /* owned; NULL: not sent */
+    bool suspect, posted;
+    int64_t sent_ns;    /* monotonic */
+    struct arena arena; /* the result of this attempt */
     struct prom_reader reader;
-    int status;
-    size_t body_bytes;
-    bool broken; /* the answer cannot be read, as `problem` says */
+    int status;        /* HTTP status of the response, 0 before it */
+    size_t body_bytes; /* received so far */
+    bool unusable;     /* the response cannot be parsed; `problem` is why */
     err_t problem;
-    struct timer pause;  /* or the end of waiting */
-    int64_t deadline_ns; /* mono */
-    int64_t pause_ns;    /* the next one, before jitter */
+    struct timer timer;  /* ends the wait for a slot, or the delay before the next attempt */
+    int64_t deadline_ns; /* monotonic */
+    int64_t delay_ns;    /* before the next attempt, without jitter */
     int attempts_left;
     struct prom_retry retry;
     void (*on_done)(void *context, const struct prom_result *result, const err_t *failure);
     void *context;
 };
 
-static void attempt(struct prom_call *call);
+static void call_attempt(struct prom_call *call);
 static void send_request(struct prom_call *call);
-static void finish(struct prom_call *call, const struct prom_result *result, const err_t *failure);
+static void call_finish(struct prom_call *call, const struct prom_result *result,
+                        const err_t *failure);
 
-/* ---- places */
+/* ---- slots */
 
-static void admit(struct prom_client *c);
+static void admit_waiting(struct prom_client *c);
 
-static void on_waited_too_long(struct timer *timer)
+static void on_wait_timeout(struct timer *timer)
 {
-    struct prom_call *call = container_of(timer, struct prom_call, pause);
+    struct prom_call *call = container_of(timer, struct prom_call, timer);
     err_t e;
-    err_set(&e, call->doubted ? ETIMEDOUT : EBUSY,
-            "Prometheus was not asked in time: too many queries wait for an answer");
-    finish(call, NULL, &e);
+    err_set(&e, call->suspect ? ETIMEDOUT : EBUSY,
+            "query not sent to Prometheus in time: too many queries are waiting for a response");
+    call_finish(call, NULL, &e);
 }
 
-static void attempt(struct prom_call *call)
+/* Queues the call for a slot. It may be sent before this returns. */
+static void call_attempt(struct prom_call *call)
 {
     struct prom_client *c = call->client;
-    list_move(call->doubted ? &c->doubt_waiting : &c->waiting, &call->place);
-    timer_set(c->loop, &call->pause, call->deadline_ns, on_waited_too_long);
-    admit(c);
+    list_move(call->suspect ? &c->waiting_suspects : &c->waiting, &call->slot);
+    timer_set(c->loop, &call->timer, call->deadline_ns, on_wait_timeout);
+    admit_waiting(c);
 }
 
-static void doubt(struct prom_call *call)
+/* Cancels a call that hangs and queues it for a suspect slot, which does not count as an
+ * attempt. */
+static void call_suspect(struct prom_call *call)
 {
     http_call_cancel(take(call->http));
-    call->doubted = true;
-    attempt(call);
+    call->suspect = true;
+    call_attempt(call);
 }
 
-static void on_ageing(struct timer *timer)
+/* The oldest fresh call gives up its slot; if that makes too many slow calls, the oldest becomes
+ * suspect. */
+static void on_slow_timer(struct timer *timer)
 {
-    struct prom_client *c = container_of(timer, struct prom_client, ageing);
-    if (c->young.n)
-        list_move(&c->old, c->young.first);
-    struct prom_call *oldest = list_first(&c->old, struct prom_call, place);
-    if (oldest && c->old.n > OLD_MAX)
-        doubt(oldest);
-    admit(c);
+    struct prom_client *c = container_of(timer, struct prom_client, slow_timer);
+    if (c->fresh.n)
+        list_move(&c->slow, c->fresh.first);
+    struct prom_call *oldest = list_first(&c->slow, struct prom_call, slot);
+    if (oldest && c->slow.n > SLOW_MAX)
+        call_suspect(oldest);
+    admit_waiting(c);
 }
 
-/* Nobody's youth ends while nobody waits for the place. */
-static void watch_youth(struct prom_client *c)
+/* A call stays fresh as long as no other one waits for its slot. The more calls wait, the sooner
+ * the oldest one has to leave. */
+static void set_slow_timer(struct prom_client *c)
 {
-    const struct prom_call *first = list_first(&c->young, struct prom_call, place);
+    const struct prom_call *first = list_first(&c->fresh, struct prom_call, slot);
     size_t n = c->waiting.n;
     if (first && n)
-        timer_set(c->loop, &c->ageing, first->asked_ns + YOUNG_NS * FEW / (int64_t)MAX(n, FEW),
-                  on_ageing);
+        timer_set(c->loop, &c->slow_timer,
+                  first->sent_ns + FRESH_NS * WAITING_FEW / (int64_t)MAX(n, WAITING_FEW),
+                  on_slow_timer);
     else
-        timer_stop(&c->ageing);
+        timer_stop(&c->slow_timer);
 }
 
-static void fill(struct list *places, size_t most, struct list *from)
+static void fill_slots(struct list *slots, size_t limit, struct list *from)
 {
     struct prom_call *call;
-    while (places->n < most && (call = list_first(from, struct prom_call, place))) {
-        list_move(places, &call->place);
-        timer_stop(&call->pause);
-        call->asked_ns = loop_mono_ns(call->client->loop);
+    while (slots->n < limit && (call = list_first(from, struct prom_call, slot))) {
+        list_move(slots, &call->slot);
+        timer_stop(&call->timer);
+        call->sent_ns = loop_mono_ns(call->client->loop);
         send_request(call);
     }
 }
 
-static void admit(struct prom_client *c)
+static void admit_waiting(struct prom_client *c)
 {
-    fill(&c->young, YOUNG_MAX, &c->waiting);
-    fill(&c->doubtful, DOUBTFUL_MAX, &c->doubt_waiting);
-    watch_youth(c);
+    fill_slots(&c->fresh, FRESH_MAX, &c->waiting);
+    fill_slots(&c->suspects, SUSPECT_MAX, &c->waiting_suspects);
+    set_slow_timer(c);
 }
 
-static void leave(struct prom_call *call)
+static void call_release_slot(struct prom_call *call)
 {
-    list_remove(&call->place);
-    admit(call->client);
+    list_remove(&call->slot);
+    admit_waiting(call->client);
 }
 
 /* ---- client */
 
+/* Replaces the token with that of the file; on failure the old one stays. Copies are zeroed. */
 static int read_token(struct prom_client *c, err_t *e)
 {
     struct buf fresh = { 0 };
@@ -181,6 +202,7 @@ static void authorize(void *context, struct http_header_list *list)
     explicit_bzero(value.p, value.cap);
 }
 
+/* A token is sent only over TLS or to this host, unless the caller allows more. */
 int prom_client_new(struct loop *loop, const struct prom_client_options *o,
                     struct prom_client **ret, err_t *e)
 {
@@ -202,7 +224,7 @@ int prom_client_new(struct loop *loop, const struct prom_client_options *o,
                                         .tls = o->tls,
                                         .authorize = authorize,
                                         .context = c,
-                                        .max_connections = YOUNG_MAX + OLD_MAX + DOUBTFUL_MAX };
+                                        .max_connections = FRESH_MAX + SLOW_MAX + SUSPECT_MAX };
     if (r == 0)
         r = http_client_new(loop, &http, &c->http, e);
     if (r) {
@@ -215,11 +237,11 @@ int prom_client_new(struct loop *loop, const struct prom_client_options *o,
 
 static void call_free(struct prom_call *call)
 {
-    timer_stop(&call->pause);
+    timer_stop(&call->timer);
     if (call->http)
         http_call_cancel(call->http);
     list_remove(&call->item);
-    leave(call);
+    call_release_slot(call);
     prom_reader_done(&call->reader);
     arena_done(&call->arena);
     buf_done(&call->path);
@@ -227,8 +249,10 @@ static void call_free(struct prom_call *call)
     free(call);
 }
 
-/* The call is gone before its owner hears of it, except for the memory of the result. */
-static void finish(struct prom_call *call, const struct prom_result *result, const err_t *failure)
+/* Frees the call before on_done, so that the callback may free the client or start another query.
+ * Only the memory of the result outlives it. */
+static void call_finish(struct prom_call *call, const struct prom_result *result,
+                        const err_t *failure)
 {
     void (*on_done)(void *, const struct prom_result *, const err_t *) = call->on_done;
     void *context = call->context;
@@ -243,9 +267,9 @@ void prom_client_free(struct prom_client *c)
     if (!c)
         return;
     err_t gone;
-    err_set(&gone, ECANCELED, "the Prometheus client was closed");
+    err_set(&gone, ECANCELED, "query canceled: the Prometheus client was closed");
     for (struct prom_call *call; (call = list_first(&c->calls, struct prom_call, item));)
-        finish(call, NULL, &gone);
+        call_finish(call, NULL, &gone);
     http_client_free(c->http);
     if (c->token.p)
         explicit_bzero(c->token.p, c->token.cap);
@@ -256,25 +280,26 @@ void prom_client_free(struct prom_client *c)
 
 /* ---- call */
 
-static void on_pause_over(struct timer *timer)
+static void on_delay_over(struct timer *timer)
 {
-    attempt(container_of(timer, struct prom_call, pause));
+    call_attempt(container_of(timer, struct prom_call, timer));
 }
 
-/* Pauses and tries again, or gives up when nothing is left to try with. */
-static void failed(struct prom_call *call, const err_t *why, bool final)
+/* Retries after a delay, or reports the failure if it is final, no attempt is left, or the delay
+ * would exceed the deadline. */
+static void call_retry(struct prom_call *call, const err_t *why, bool final)
 {
     struct prom_client *c = call->client;
-    int64_t pause = call->pause_ns;
-    leave(call);
-    pause += (int64_t)((double)pause * call->retry.jitter * random_unit(&c->random));
+    int64_t delay = call->delay_ns;
+    call_release_slot(call);
+    delay += (int64_t)((double)delay * call->retry.jitter * random_unit(&c->random));
     int64_t now = loop_mono_ns(c->loop);
-    if (final || --call->attempts_left <= 0 || pause >= call->deadline_ns - now) {
-        finish(call, NULL, why);
+    if (final || --call->attempts_left <= 0 || delay >= call->deadline_ns - now) {
+        call_finish(call, NULL, why);
         return;
     }
-    call->pause_ns = (int64_t)((double)call->pause_ns * call->retry.factor);
-    timer_set(c->loop, &call->pause, now + pause, on_pause_over);
+    call->delay_ns = (int64_t)((double)call->delay_ns * call->retry.factor);
+    timer_set(c->loop, &call->timer, now + delay, on_delay_over);
 }
 
 static void on_head(void *context, const struct http_head *head)
@@ -283,47 +308,49 @@ static void on_head(void *context, const struct http_head *head)
     call->status = head->status;
 }
 
-/* The rest of an answer that cannot be used is not waited for; that of a refusal is, to know why. */
+/* Does not wait for the rest of a response that cannot be used, unless it is an error response,
+ * whose body explains why. */
 static void on_data(void *context, str bytes)
 {
     struct prom_call *call = context;
-    size_t most = call->client->max_body_bytes;
+    size_t limit = call->client->max_body_bytes;
     call->body_bytes += bytes.n;
-    if (call->broken)
+    if (call->unusable)
         return;
-    if (call->body_bytes > most)
-        call->broken = err_set(&call->problem, EMSGSIZE,
-                               "the answer of Prometheus is larger than %zu bytes", most) < 0;
+    if (call->body_bytes > limit)
+        call->unusable =
+            err_set(&call->problem, EMSGSIZE,
+                    "the response from Prometheus is larger than %zu bytes", limit) < 0;
     else
-        call->broken = prom_reader_feed(&call->reader, bytes, &call->problem) < 0;
-    if (call->broken && call->status == 200) {
+        call->unusable = prom_reader_feed(&call->reader, bytes, &call->problem) < 0;
+    if (call->unusable && call->status == 200) {
         err_t e = call->problem;
         http_call_cancel(call->http);
         call->http = NULL;
-        failed(call, &e, false);
+        call_retry(call, &e, false);
     }
 }
 
-/* An answer that came whole. What Prometheus says about its refusal counts more than the status. */
-static void on_answer(struct prom_call *call)
+/* A complete response. The error message in its body takes precedence over the HTTP status. */
+static void on_response(struct prom_call *call)
 {
     struct prom_result result;
     err_t e = call->problem;
-    int read = call->broken ? -e.code : prom_reader_end(&call->reader, &result, &e);
+    int read = call->unusable ? -e.code : prom_reader_end(&call->reader, &result, &e);
     if (call->status == 200 && read == 0) {
-        finish(call, &result, NULL);
+        call_finish(call, &result, NULL);
         return;
     }
     bool refused = call->status == 403 || call->status == 405 || call->status == 501;
     if (refused && call->posted && call->form.n <= GET_BYTES_MAX) {
-        call->client->gets = true;
-        attempt(call);
+        call->client->use_get = true;
+        call_attempt(call);
         return;
     }
     if (call->status != 200 && read != -EREMOTEIO)
         err_set(&e, EREMOTEIO, "Prometheus answered %d %s", call->status,
                 http_reason(call->status));
-    failed(call, &e, call->status == 400 || call->status == 422);
+    call_retry(call, &e, call->status == 400 || call->status == 422);
 }
 
 static void on_done(void *context, const err_t *failure)
@@ -331,30 +358,32 @@ static void on_done(void *context, const err_t *failure)
     struct prom_call *call = context;
     call->http = NULL;
     if (!failure) {
-        on_answer(call);
+        on_response(call);
         return;
     }
     err_t e = *failure;
-    err_wrap(&e, "Prometheus did not answer");
-    failed(call, &e, false);
+    err_wrap(&e, "no response from Prometheus");
+    call_retry(call, &e, false);
 }
 
-static void reset_answer(struct prom_call *call)
+static void reset_response(struct prom_call *call)
 {
     prom_reader_done(&call->reader);
     arena_done(&call->arena);
     call->arena = (struct arena){ 0 };
     prom_reader_init(&call->reader, &call->arena);
-    call->broken = false;
+    call->unusable = false;
     call->body_bytes = 0;
     call->status = 0;
 }
 
+/* Sends the call, which has just got a slot. The parameters are the body of a POST or the query
+ * string of a GET. */
 static void send_request(struct prom_call *call)
 {
     auto_buf struct buf target = { 0 };
     buf_put(&target, buf_str(&call->path));
-    bool get = call->client->gets && call->form.n <= GET_BYTES_MAX;
+    bool get = call->client->use_get && call->form.n <= GET_BYTES_MAX;
     call->posted = !get;
     if (get)
         buf_printf(&target, "?" STR_FMT, STR_ARG(buf_str(&call->form)));
@@ -371,11 +400,11 @@ static void send_request(struct prom_call *call)
         .context = call,
     };
     request.headers.n -= get;
-    reset_answer(call);
+    reset_response(call);
     call->http = http_client_send(call->client->http, &request);
 }
 
-/* Seconds with milliseconds, as Prometheus reads them. */
+/* Seconds with three decimal places. */
 static void put_time(struct buf *out, const char *name, int64_t ms)
 {
     uint64_t size = ms < 0 ? 0 - (uint64_t)ms : (uint64_t)ms;
@@ -398,6 +427,7 @@ static void put_request(struct prom_call *call, const struct prom_query *q)
     }
 }
 
+/* The deadline is the earlier of the client's timeout and the caller's deadline minus a margin. */
 struct prom_call *prom_client_query(struct prom_client *c, const struct prom_query *q)
 {
     struct prom_call *call = mem_zero(1, sizeof(*call));
@@ -407,15 +437,15 @@ struct prom_call *prom_client_query(struct prom_client *c, const struct prom_que
     call->context = q->context;
     call->retry = q->retry.attempts ? q->retry : c->retry;
     call->attempts_left = call->retry.attempts;
-    call->pause_ns = call->retry.first_ns;
+    call->delay_ns = call->retry.first_ns;
     call->deadline_ns = now + c->timeout_ns;
     if (q->deadline_ns)
         call->deadline_ns = MIN(call->deadline_ns, q->deadline_ns - MARGIN_MS * NS_PER_MS);
     call->deadline_ns = MAX(call->deadline_ns, now + NS_PER_MS);
-    call->doubted = q->doubted;
+    call->suspect = q->suspect;
     list_prepend(&c->calls, &call->item);
     put_request(call, q);
-    attempt(call);
+    call_attempt(call);
     return call;
 }
 

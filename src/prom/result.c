@@ -1,8 +1,11 @@
-/* Query answers: see result.h.
+/* Query results: see result.h.
  *
- * The framer cuts the series out of the stream; each becomes a small JSON tree in memory that is used
- * again for the next, and its packed form. One tree of the whole answer (4.7 MB, 32,000 series) takes a
- * third more time and, while it lasts, 35 MB. */
+ *     bytes -> frame.c --one series--> JSON tree in `scratch` --> packed series in `arena`
+ *                 \--at the end, everything else (status, warnings, errors)--> read_envelope()
+ *
+ * The framer cuts the series out of the stream; each becomes a small JSON tree in memory that is
+ * reused for the next one. Parsing the whole response into one tree (4.7 MB, 32,000 series) takes a
+ * third more time and, while it exists, 35 MB. */
 #include "result.h"
 
 #include "../json/json.h"
@@ -21,7 +24,8 @@ static bool read_pair(const struct json *pair, struct prom_sample *ret)
     return true;
 }
 
-/* The series of an answer mostly have the same label names: each is kept once in a run of them. */
+/* Adjacent series mostly have the same label names: a name equal to that of the previous series at
+ * the same position is shared instead of copied. */
 static str shared_name(struct arena *a, str name, const struct prom_series *previous, size_t at)
 {
     if (previous && at < previous->label_n && str_eq(previous->labels[at].name, name))
@@ -47,7 +51,7 @@ static bool read_labels(struct arena *a, const struct json *metric,
     return true;
 }
 
-/* `pairs` is an array of pairs. */
+/* An array of [time, value] pairs. */
 static bool read_samples(struct arena *a, const struct json *pairs, struct prom_series *s)
 {
     size_t n = json_len(pairs);
@@ -60,7 +64,7 @@ static bool read_samples(struct arena *a, const struct json *pairs, struct prom_
     return true;
 }
 
-/* 1: a series; 0: one without plain samples; -1: not what Prometheus sends. */
+/* 1: a series; 0: a series without plain samples; -1: not the format of Prometheus. */
 static int read_series(struct arena *a, const struct json *item, const struct prom_series *previous,
                        struct prom_series *ret)
 {
@@ -83,18 +87,20 @@ static int read_series(struct arena *a, const struct json *item, const struct pr
     return s.sample_n > 0;
 }
 
+/* Called by the framer with the text of one series, which it does not keep. */
 static int on_series(void *context, str document, err_t *e)
 {
     struct prom_reader *r = context;
     struct json *item;
     arena_reset(&r->scratch, (struct arena_mark){ 0 });
     if (json_parse(&r->scratch, document, &item, e))
-        return err_wrap(e, "the answer of Prometheus, series %zu", r->seen);
+        return err_wrap(e, "invalid response from Prometheus, series %zu", r->seen);
     struct prom_series series;
     const struct prom_series *previous = r->series.n ? &r->series.at[r->series.n - 1] : NULL;
     int got = read_series(r->arena, item, previous, &series);
     if (got < 0)
-        return err_set(e, EPROTO, "Prometheus sent a series (number %zu) that cannot be read",
+        return err_set(e, EPROTO,
+                       "invalid response from Prometheus: series %zu has an unknown format",
                        r->seen);
     if (got)
         vec_push(&r->series, series);
@@ -107,7 +113,8 @@ static int read_scalar(struct arena *a, const struct json *pair, struct prom_res
     struct prom_series *series = arena_array(a, 1, sizeof(*series));
     struct prom_sample *sample = arena_array(a, 1, sizeof(*sample));
     if (!read_pair(pair, sample))
-        return err_set(e, EPROTO, "Prometheus sent a scalar that cannot be read");
+        return err_set(e, EPROTO,
+                       "invalid response from Prometheus: the scalar has an unknown format");
     *series = (struct prom_series){ .samples = sample, .sample_n = 1 };
     r->series = series;
     r->n = 1;
@@ -122,7 +129,8 @@ static void read_warnings(struct arena *a, const struct json *list, struct prom_
         warnings[r->warning_n++] = arena_str(a, json_text(json_item(list, i)));
 }
 
-/* What is left of an answer when its series are taken out. */
+/* Everything in a response except the series, which the framer has removed: the status decides
+ * whether there is a result at all, so it is known only at the end. */
 static int read_envelope(struct arena *a, const struct json *answer, struct prom_result *r,
                          err_t *e)
 {
@@ -130,22 +138,22 @@ static int read_envelope(struct arena *a, const struct json *answer, struct prom
     if (str_eq(status, S("error"))) {
         str type = json_text(json_get(answer, "errorType"));
         str text = json_text(json_get(answer, "error"));
-        return err_set(e, EREMOTEIO, "Prometheus refused the query (" STR_FMT "): " STR_FMT,
+        return err_set(e, EREMOTEIO, "Prometheus rejected the query (" STR_FMT "): " STR_FMT,
                        STR_ARG(type), STR_ARG(text));
     }
     const struct json *data = json_get(answer, "data"), *list = json_get(data, "result");
     str type = json_text(json_get(data, "resultType"));
     if (!str_eq(status, S("success")) || !json_is(list, JSON_ARR))
-        return err_set(e, EPROTO, "the answer is not that of a Prometheus query");
+        return err_set(e, EPROTO, "the response is not a Prometheus query result");
     read_warnings(a, json_get(answer, "warnings"), r);
     if (str_eq(type, S("scalar")))
         return read_scalar(a, list, r, e);
     if (!str_eq(type, S("vector")) && !str_eq(type, S("matrix")))
         return err_set(e, EPROTO,
-                       "Prometheus sent a result of type \"" STR_FMT "\", not of numbers",
+                       "the query returned a \"" STR_FMT "\"; expected a vector, matrix or scalar",
                        STR_ARG(type));
     if (json_len(list))
-        return err_set(e, EPROTO, "Prometheus sent a series that is no object");
+        return err_set(e, EPROTO, "invalid response from Prometheus: a series is not an object");
     return 0;
 }
 
@@ -166,19 +174,20 @@ int prom_reader_feed(struct prom_reader *r, str bytes, err_t *e)
 {
     int result = frame_feed(&r->frame, bytes, e);
     if (result == -EBADMSG || result == -EMSGSIZE)
-        return err_set(e, EPROTO, "the answer is not that of a Prometheus query");
+        return err_set(e, EPROTO, "the response is not a Prometheus query result");
     return result;
 }
 
+/* The series are copied from the growing array to the arena once their number is known. */
 int prom_reader_end(struct prom_reader *r, struct prom_result *ret, err_t *e)
 {
     str envelope;
     struct json *answer;
     arena_reset(&r->scratch, (struct arena_mark){ 0 });
     if (frame_end(&r->frame, &envelope, NULL))
-        return err_set(e, EPROTO, "the answer of Prometheus ended too early");
+        return err_set(e, EPROTO, "the response from Prometheus is incomplete");
     if (json_parse(&r->scratch, envelope, &answer, e))
-        return err_wrap(e, "the answer of Prometheus");
+        return err_wrap(e, "invalid response from Prometheus");
     struct prom_result result = { 0 };
     int code = read_envelope(r->arena, answer, &result, e);
     if (code)

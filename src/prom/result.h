@@ -1,6 +1,6 @@
-/* The answer of a query, packed: series with their labels and samples, out of the JSON that Prometheus
- * sends, read as it arrives. 32,000 series take some 25 ms, most of it the JSON parser's, and no more
- * memory than the packed form. */
+/* Query results in a packed form: series with their labels and samples, parsed from the JSON that
+ * Prometheus sends while it arrives. 32,000 series take about 25 ms, most of it in the JSON parser,
+ * and no more memory than the packed form. */
 #ifndef FLYBALL_RESULT_H
 #define FLYBALL_RESULT_H
 
@@ -15,8 +15,8 @@ struct prom_sample {
 };
 
 struct prom_series {
-    const struct prom_label *labels;   /* __name__ is one of them where the query kept it */
-    const struct prom_sample *samples; /* at least one, by time; exactly one of an instant query */
+    const struct prom_label *labels;   /* including __name__ if the query keeps it */
+    const struct prom_sample *samples; /* at least one, by time; one for an instant query */
     uint32_t label_n, sample_n;
 };
 
@@ -27,18 +27,19 @@ struct prom_result {
     size_t warning_n;
 };
 
-/* Reads an answer (vector, matrix or scalar; a scalar is one series without labels). All of it lives in
- * the arena. An answer that says it failed is an error with Prometheus' own words (-EREMOTEIO). Series of
- * native histograms have no plain samples and are left out. */
+/* Parses a response (vector, matrix or scalar; a scalar is one series without labels) into the
+ * arena. A response with status "error" is an error with Prometheus' own message (-EREMOTEIO).
+ * Series of native histograms have no plain samples and are omitted. */
 int prom_result_read(struct arena *a, str body, struct prom_result *ret, err_t *e);
 
-/* The same in pieces: init, feed for each, end. A reader must not move; done is always due. */
+/* The same in pieces: init, feed for each piece, end. A reader must not move in memory, and always
+ * needs prom_reader_done. */
 struct prom_reader {
     struct frame frame;
-    struct arena *arena;  /* of the result */
-    struct arena scratch; /* of the series at hand */
+    struct arena *arena;  /* borrowed; holds the result */
+    struct arena scratch; /* JSON of the current series */
     VEC(struct prom_series) series;
-    size_t seen; /* also those left out */
+    size_t seen; /* series so far, including omitted ones */
 };
 
 void prom_reader_init(struct prom_reader *r, struct arena *a);

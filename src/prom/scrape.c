@@ -1,17 +1,22 @@
 /* The text format: see scrape.h.
  *
  *     name{label="value",…} value [timestamp]
+ *     {"http.requests",code="200"} 3             a quoted metric name is inside the braces
  *
- * One pass over each line; texts point into it except quoted ones that hold escapes, which are put
- * together in a buffer as large as the longest line. With quoted names the metric's own stands in
- * the braces: {"http.requests",code="200"} 3. */
+ * One pass over each line. Texts point into the line, except for quoted ones with escapes, which
+ * are unescaped into a buffer as large as the longest line, so that it never moves while slices
+ * point into it. No allocation per line or sample: pods are scraped often, and most of their series
+ * are ignored.
+ *
+ * Functions named take_* consume a prefix of the line. Those that return a text return what was
+ * expected, or NULL if all is well. */
 #include "scrape.h"
 
 #include "../base/buf.h"
 
 struct line {
     str rest;
-    struct buf *texts; /* unescaped texts; reserved once, so that it never moves */
+    struct buf *texts; /* unescaped texts of this line; reserved once, so that it never moves */
     struct prom_label labels[SCRAPE_LABELS_MAX];
     struct scrape_sample sample;
 };
@@ -46,7 +51,8 @@ static bool take_name(str *rest, bool colon, str *ret)
     return n > 0;
 }
 
-/* What follows an opening quote, up to and with the closing one. */
+/* The text after an opening quote, and the closing quote. The first loop handles texts without
+ * escapes, which need no copy. */
 static bool take_quoted(struct line *l, str *ret)
 {
     size_t n = 0;
@@ -76,26 +82,26 @@ static bool take_quoted(struct line *l, str *ret)
     return false;
 }
 
-/* A label, or the metric's quoted name. */
+/* A label with its value, or the quoted name of the metric. */
 static const char *take_label(struct line *l)
 {
     str name;
     bool quoted = take_char(&l->rest, '"');
     if (quoted ? !take_quoted(l, &name) : !take_name(&l->rest, false, &name))
-        return "a label name is expected";
+        return "expected a label name";
     skip_blanks(&l->rest);
     if (quoted && !l->sample.name.n && name.n && (!l->rest.n || l->rest.p[0] != '=')) {
         l->sample.name = name;
         return NULL;
     }
     if (!take_char(&l->rest, '='))
-        return "= is expected after a label name";
+        return "expected = after a label name";
     skip_blanks(&l->rest);
     if (l->sample.label_n == SCRAPE_LABELS_MAX)
-        return "it has too many labels";
+        return "too many labels";
     str value;
     if (!take_char(&l->rest, '"') || !take_quoted(l, &value))
-        return "a label value in quotes is expected, with no escapes but \\\\, \\\" and \\n";
+        return "expected a label value in quotes, with no escapes except \\\\, \\\" and \\n";
     l->labels[l->sample.label_n++] = (struct prom_label){ name, value };
     skip_blanks(&l->rest);
     return NULL;
@@ -113,7 +119,7 @@ static const char *take_labels(struct line *l)
         if (take_char(&l->rest, '}'))
             return NULL;
         if (!take_char(&l->rest, ','))
-            return "a comma or a closing brace is expected after a label";
+            return "expected a comma or a closing brace after a label";
     }
 }
 
@@ -127,6 +133,7 @@ static str take_word(str *rest)
     return word;
 }
 
+/* Parses one line that is neither empty nor a comment. */
 static const char *read_sample(struct line *l)
 {
     struct scrape_sample *s = &l->sample;
@@ -139,17 +146,17 @@ static const char *read_sample(struct line *l)
         skip_blanks(&l->rest);
     }
     if (!s->name.n)
-        return "a metric name is expected";
+        return "expected a metric name";
     if (prom_number(take_word(&l->rest), &s->value))
-        return "a number is expected after the name and labels";
+        return "expected a number after the name and labels";
     skip_blanks(&l->rest);
     if (l->rest.n) {
         s->has_time = true;
         if (str_to_i64(take_word(&l->rest), &s->time_ms))
-            return "a timestamp in milliseconds is expected after the value";
+            return "expected a timestamp in milliseconds after the value";
         skip_blanks(&l->rest);
     }
-    return l->rest.n ? "nothing more is expected after the timestamp" : NULL;
+    return l->rest.n ? "expected the end of the line after the timestamp" : NULL;
 }
 
 int scrape_read(str text, scrape_fn *each, void *context, err_t *e)
@@ -161,7 +168,7 @@ int scrape_read(str text, scrape_fn *each, void *context, err_t *e)
     for (str line; str_cut(&text, '\n', &line);) {
         number++;
         if (line.n > SCRAPE_LINE_MAX)
-            return err_set(e, EMSGSIZE, "metrics, line %zu: it is longer than %d bytes", number,
+            return err_set(e, EMSGSIZE, "metrics, line %zu: longer than %d bytes", number,
                            SCRAPE_LINE_MAX);
         if (line.n && line.p[line.n - 1] == '\r')
             line.n--;

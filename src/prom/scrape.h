@@ -1,9 +1,9 @@
-/* Somebody's /metrics: the Prometheus text format (0.0.4 and the quoted names of 1.0.0) as samples.
+/* Parser of the Prometheus text format (0.0.4, and the quoted names of 1.0.0).
  *
- * Histograms and summaries are their plain series (x_bucket with le, x_sum, x_count). Comments are
- * passed over: nobody here needs HELP and TYPE. A body that is not the format is refused as a
- * whole with its line; samples before that line have been handed out by then, so collect first
- * where half a scrape would do harm. */
+ * Histograms and summaries are reported as their plain series (x_bucket with le, x_sum, x_count).
+ * Comments are skipped: no caller needs HELP and TYPE. An invalid line is an error that names the
+ * line; the samples before it have been reported by then, so collect them first if half a scrape
+ * would do harm. */
 #ifndef FLYBALL_SCRAPE_H
 #define FLYBALL_SCRAPE_H
 
@@ -14,7 +14,7 @@
 enum { SCRAPE_LABELS_MAX = 128, SCRAPE_LINE_MAX = 64 * 1024 };
 
 struct scrape_sample {
-    str name; /* valid during the call, as all texts here */
+    str name; /* valid during the callback, like all texts here */
     const struct prom_label *labels;
     size_t label_n;
     double value; /* may be NaN or infinite */
@@ -22,7 +22,7 @@ struct scrape_sample {
     int64_t time_ms; /* since 1970 */
 };
 
-/* Calls `each` for every sample. Negative from `each` stops, and is returned. */
+/* Calls `each` for every sample. A negative result of `each` stops the parser and is returned. */
 typedef int scrape_fn(void *context, const struct scrape_sample *sample, err_t *e);
 int scrape_read(str text, scrape_fn *each, void *context, err_t *e);
 

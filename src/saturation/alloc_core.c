@@ -1,10 +1,16 @@
 /* The optimizer: see alloc_core.h.
  *
- * A candidate is one server on one accelerator: the queue model says what rate a replica bears within
- * the latency targets, the load divided by it says how many. Without limits every server takes its
- * best candidate. With limits servers choose in order of priority, and within one priority those
- * first that would lose most by their second choice; who finds nothing left may get part of what he
- * wanted, by policy (alloc_greedy.c). */
+ * A candidate is one server on one accelerator. The queueing model (queue_core.c) gives the rate
+ * that a replica sustains within the latency targets; the load divided by that rate is the number
+ * of replicas. Candidates are sorted by value, the cost of the transition from the current
+ * allocation.
+ *
+ * Without limits every server takes its best candidate. With limits servers choose by priority and,
+ * within one priority, in the order of what they would lose by their second choice; a server that
+ * finds no capacity left may get a part of what it needs, depending on the policy (alloc_greedy.c).
+ *
+ * Single precision and the order of operations are WVA's: the vectors in test/golden compare the
+ * results. */
 #include "alloc_core.h"
 
 #include "alloc_greedy.h"
@@ -68,8 +74,9 @@ static int batch_size(const struct alloc_server *server, const struct alloc_prof
                                      : p->batch_max;
 }
 
-static struct allocation at_no_load(const struct alloc_server *server,
-                                    const struct alloc_profile *p)
+/* The minimum of replicas, with the latencies of an idle server. */
+static struct allocation allocate_without_load(const struct alloc_server *server,
+                                               const struct alloc_profile *p)
 {
     if (server->min_replicas == 0)
         return (struct allocation){ .accelerator = S("") };
@@ -86,8 +93,11 @@ static struct allocation at_no_load(const struct alloc_server *server,
     };
 }
 
-static int at_load(const struct alloc_server *server, const struct alloc_profile *p, bool compat,
-                   struct queue_targets slo, struct allocation *ret, err_t *e)
+/* As many replicas as the load needs at the highest rate within the targets, and the latencies that
+ * result. */
+static int allocate_for_load(const struct alloc_server *server, const struct alloc_profile *p,
+                             bool compat, struct queue_targets slo, struct allocation *ret,
+                             err_t *e)
 {
     int batch = batch_size(server, p);
     struct queue_spec spec = {
@@ -113,7 +123,7 @@ static int at_load(const struct alloc_server *server, const struct alloc_profile
                                             : server->arrival_per_min / 60;
         int replicas = MAX((int)fminf(ceilf(total / rate), 1e9f), server->min_replicas);
         struct queue_metrics each;
-        failed = queue_analyse(&model, total / (float)replicas, &each, e);
+        failed = queue_analyze(&model, total / (float)replicas, &each, e);
         if (!failed)
             *ret = (struct allocation){
                 .accelerator = p->accelerator,
@@ -128,7 +138,7 @@ static int at_load(const struct alloc_server *server, const struct alloc_profile
     return failed;
 }
 
-/* What the change from the current allocation costs; changing the accelerator is penalised. */
+/* Cost of the change from the current allocation; changing the accelerator adds a penalty. */
 static float transition_value(const struct allocation *from, const struct allocation *to)
 {
     static const float change_penalty = 0.1f;
@@ -151,9 +161,9 @@ int alloc_candidate(const struct alloc_system *system, const struct alloc_server
                        STR_ARG(server->model), STR_ARG(acc->name));
     struct allocation found;
     if (server->arrival_per_min == 0 || server->output_tokens == 0) {
-        found = at_no_load(server, profile);
+        found = allocate_without_load(server, profile);
     } else {
-        int failed = at_load(server, profile, system->compat, target->slo, &found, e);
+        int failed = allocate_for_load(server, profile, system->compat, target->slo, &found, e);
         if (failed)
             return failed;
     }
@@ -171,8 +181,8 @@ static int by_value(const void *a, const void *b)
     return str_cmp(x->accelerator, y->accelerator);
 }
 
-static struct alloc_candidates candidates_of(struct arena *a, const struct alloc_system *s,
-                                             const struct alloc_server *server)
+static struct alloc_candidates find_candidates(struct arena *a, const struct alloc_system *s,
+                                               const struct alloc_server *server)
 {
     struct alloc_candidates c = { arena_array(a, s->accelerator_n, sizeof(*c.at)), 0 };
     bool keep = server->keep_accelerator && server->current.accelerator.n > 0;
@@ -195,13 +205,13 @@ struct alloc_answer alloc_solve(struct arena *a, const struct alloc_system *s)
         arena_array(a, s->server_n, sizeof(*answer.solved)),
     };
     for (size_t i = 0; i < s->server_n; i++) {
-        answer.candidates[i] = candidates_of(a, s, &s->servers[i]);
+        answer.candidates[i] = find_candidates(a, s, &s->servers[i]);
         if (s->unlimited && answer.candidates[i].n) {
             answer.solution[i] = answer.candidates[i].at[0];
             answer.solved[i] = true;
         }
     }
     if (!s->unlimited)
-        alloc_greedy(a, s, &answer);
+        alloc_solve_limited(a, s, &answer);
     return answer;
 }

@@ -1,5 +1,6 @@
-/* The model-based optimizer: for every server (variant) which accelerator and how many replicas keep
- * its latency targets at the least cost, with or without a limited number of accelerators. */
+/* The model-based optimizer: which accelerator and how many replicas each server (variant) needs to
+ * attain its latency targets at the lowest cost, with or without a limit on the number of
+ * accelerators. */
 #ifndef FLYBALL_ALLOC_CORE_H
 #define FLYBALL_ALLOC_CORE_H
 
@@ -8,13 +9,13 @@
 
 struct alloc_accelerator {
     str name, type;
-    int multiplicity; /* devices of that type in one */
+    int multiplicity; /* devices of that type per accelerator */
     float cost;
 };
 
-struct alloc_profile { /* how a model performs on an accelerator */
+struct alloc_profile { /* how a model performs on an accelerator; times in ms, see queue_core.h */
     str model, accelerator;
-    int accelerators; /* for one replica */
+    int accelerators; /* per replica */
     int batch_max, at_tokens;
     float alpha, beta, gamma, delta;
 };
@@ -26,7 +27,7 @@ struct alloc_target {
 
 struct alloc_class {
     str name;
-    int priority; /* 1 first; outside 1..100: 100 */
+    int priority; /* 1 is the highest; values outside 1..100 count as 100 */
     const struct alloc_target *targets;
     size_t target_n;
 };
@@ -34,9 +35,9 @@ struct alloc_class {
 struct allocation {
     str accelerator; /* "": none, at zero load */
     int replicas, batch_max;
-    float cost, value; /* value: cost of going there from the current allocation */
+    float cost, value; /* value: cost of the transition from the current allocation */
     float itl_ms, ttft_ms;
-    float max_rate; /* requests a ms of one replica */
+    float max_rate; /* requests/ms per replica */
 };
 
 struct alloc_server {
@@ -69,10 +70,10 @@ struct alloc_system {
     size_t class_n;
     const struct alloc_server *servers;
     size_t server_n;
-    const struct alloc_capacity *capacities; /* used when limited */
+    const struct alloc_capacity *capacities; /* used unless `unlimited` */
     size_t capacity_n;
     bool unlimited;
-    bool delayed_best_effort; /* after all priorities, instead of after each */
+    bool delayed_best_effort; /* best effort after all priorities instead of after each */
     enum alloc_policy policy;
     bool compat; /* see queue_spec */
 };
@@ -82,15 +83,15 @@ struct alloc_candidates {
     size_t n;
 };
 
-struct alloc_answer {                    /* arrays by server */
-    struct alloc_candidates *candidates; /* as computed, before a solver scaled any */
+struct alloc_answer {                    /* arrays indexed by server */
+    struct alloc_candidates *candidates; /* before the limited solver reduced any */
     struct allocation *solution;
     bool *solved;
 };
 
 struct alloc_answer alloc_solve(struct arena *a, const struct alloc_system *system);
 
-/* The allocation of one server on one accelerator; fails when it cannot meet its targets there. */
+/* The allocation of one server on one accelerator; fails if its targets cannot be attained there. */
 int alloc_candidate(const struct alloc_system *system, const struct alloc_server *server,
                     const struct alloc_accelerator *accelerator, struct allocation *ret, err_t *e);
 

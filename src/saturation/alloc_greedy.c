@@ -1,8 +1,16 @@
-/* Accelerators are few: who gets them. See alloc_core.c for the idea.
+/* The limited solver of the optimizer: who gets accelerators when there are not enough. See
+ * alloc_core.c.
  *
- * An entry is a server with its candidates. Entries wait in order of priority, then of what they lose
- * by their next choice, then of value; the first takes what it wants if that is there, or moves on
- * to its next choice and waits again. What finds nothing is served by policy afterwards. */
+ * An entry is a server with its candidates. Entries wait in a queue sorted by priority, then by
+ * what they lose with their next candidate, then by value. The first entry takes its candidate if
+ * the capacity is there; otherwise it moves on to its next candidate and is inserted again. Entries
+ * without a candidate left are served by the policy:
+ *
+ *     all ──► group (one priority, or everything) ──► serve_queue ──► solved
+ *                                                         └─► left ──► serve_unserved (none, exhaustive, round robin)
+ *
+ * Every step either solves an entry or removes one of its candidates, so the solver ends. Queues
+ * live in the arena. */
 #include "alloc_greedy.h"
 
 #include <float.h>
@@ -11,8 +19,8 @@ struct entry {
     size_t server;
     int priority;
     struct alloc_candidates candidates;
-    size_t next; /* the candidate it would take now */
-    float delta; /* what taking the one after it would cost */
+    size_t next; /* index of the candidate it would take now */
+    float delta; /* additional cost of the candidate after it */
 };
 
 struct queue {
@@ -33,8 +41,8 @@ static float delta_of(const struct entry *e)
                : FLT_MAX;
 }
 
-/* Negative: a goes first. */
-static int compare(const struct entry *a, const struct entry *b)
+/* Negative: `a` is served first. */
+static int compare_entries(const struct entry *a, const struct entry *b)
 {
     if (a->priority != b->priority)
         return a->priority - b->priority;
@@ -44,13 +52,14 @@ static int compare(const struct entry *a, const struct entry *b)
     return x > y ? -1 : x < y;
 }
 
-/* Among equals, a newcomer goes last; one that comes back with its next choice goes first. */
-static void insert(struct queue *q, struct entry e, bool newcomer)
+/* Among equals a new entry goes last, and one that returns with its next candidate goes first, as
+ * in WVA. */
+static void insert_entry(struct queue *q, struct entry e, bool newcomer)
 {
     size_t low = 0, high = q->n;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (compare(&q->at[middle], &e) < (newcomer ? 1 : 0))
+        if (compare_entries(&q->at[middle], &e) < (newcomer ? 1 : 0))
             low = middle + 1;
         else
             high = middle;
@@ -60,9 +69,10 @@ static void insert(struct queue *q, struct entry e, bool newcomer)
     q->n++;
 }
 
-/* Devices of the type that a replica takes; NULL when the candidate needs none or the type is unknown. */
-static int *stock_of(struct greedy *g, const struct entry *e, const struct allocation *c,
-                     int *ret_units)
+/* The free devices of the candidate's type, and how many a replica takes. NULL: it needs none, or
+ * the type is unknown. */
+static int *find_stock(struct greedy *g, const struct entry *e, const struct allocation *c,
+                       int *ret_units)
 {
     const struct alloc_accelerator *acc = alloc_find_accelerator(g->system, c->accelerator);
     const struct alloc_profile *p =
@@ -76,26 +86,26 @@ static int *stock_of(struct greedy *g, const struct entry *e, const struct alloc
     return NULL;
 }
 
-static void settle(struct greedy *g, const struct entry *e, struct allocation solution)
+static void set_solution(struct greedy *g, const struct entry *e, struct allocation solution)
 {
     g->answer->solution[e->server] = solution;
     g->answer->solved[e->server] = true;
 }
 
-/* Serves the queue; what finds no capacity goes to `left`, in the order it gave up. */
-static void serve(struct greedy *g, struct queue *q, struct queue *left)
+/* Serves the queue; entries that find no capacity are appended to `left`. */
+static void serve_queue(struct greedy *g, struct queue *q, struct queue *left)
 {
     while (q->n) {
         struct entry e = q->at[0];
         memmove(q->at, q->at + 1, --q->n * sizeof(*q->at));
         const struct allocation *c = &e.candidates.at[e.next];
-        int units = 0, *stock = stock_of(g, &e, c, &units);
+        int units = 0, *stock = find_stock(g, &e, c, &units);
         if (stock && *stock >= c->replicas * units) {
             *stock -= c->replicas * units;
-            settle(g, &e, *c);
+            set_solution(g, &e, *c);
         } else if (++e.next < e.candidates.n) {
             e.delta = delta_of(&e);
-            insert(q, e, false);
+            insert_entry(q, e, false);
         } else {
             left->at[left->n++] = e;
         }
@@ -104,51 +114,53 @@ static void serve(struct greedy *g, struct queue *q, struct queue *left)
 
 /* ---- best effort */
 
-static void settle_part(struct greedy *g, const struct entry *e, const struct allocation *c,
-                        int replicas)
+static void set_partial_solution(struct greedy *g, const struct entry *e,
+                                 const struct allocation *c, int replicas)
 {
     struct allocation part = *c;
     float share = (float)replicas / (float)c->replicas;
     part.replicas = replicas;
     part.cost *= share;
     part.value *= share;
-    settle(g, e, part);
+    set_solution(g, e, part);
 }
 
+/* In order of priority, each entry takes as many replicas of its first candidate with capacity as
+ * there is room for. */
 static void serve_exhaustively(struct greedy *g, const struct queue *left)
 {
     for (size_t i = 0; i < left->n; i++) {
         const struct entry *e = &left->at[i];
         for (size_t k = 0; k < e->candidates.n; k++) {
             const struct allocation *c = &e->candidates.at[k];
-            int units = 0, *stock = stock_of(g, e, c, &units);
+            int units = 0, *stock = find_stock(g, e, c, &units);
             int replicas = stock ? MIN(*stock / units, c->replicas) : 0;
             if (replicas <= 0)
                 continue;
             *stock -= replicas * units;
-            settle_part(g, e, c, replicas);
+            set_partial_solution(g, e, c, replicas);
             break;
         }
     }
 }
 
-struct ticket { /* a server that is given replicas one by one */
+struct ticket { /* a server that receives replicas one at a time */
     const struct allocation *candidate;
     int *stock;
     int units, replicas;
     bool over;
 };
 
-static void choose(struct greedy *g, const struct entry *e, struct ticket *t)
+static void choose_candidate(struct greedy *g, const struct entry *e, struct ticket *t)
 {
     for (size_t k = 0; k < e->candidates.n && !t->candidate; k++) {
-        t->stock = stock_of(g, e, &e->candidates.at[k], &t->units);
+        t->stock = find_stock(g, e, &e->candidates.at[k], &t->units);
         if (t->stock && *t->stock >= t->units)
             t->candidate = &e->candidates.at[k];
     }
 }
 
-/* One replica each in turn, among entries [from, to). */
+/* Round robin: one replica each in turn for the entries [from, to), until nothing fits. */
 static void serve_in_turns(struct greedy *g, const struct queue *left, size_t from, size_t to)
 {
     auto_free struct ticket *tickets = mem_zero(to - from, sizeof(*tickets));
@@ -158,7 +170,7 @@ static void serve_in_turns(struct greedy *g, const struct queue *left, size_t fr
             if (t->over)
                 continue;
             if (!t->candidate)
-                choose(g, &left->at[from + i], t);
+                choose_candidate(g, &left->at[from + i], t);
             if (t->candidate && *t->stock >= t->units && t->replicas < t->candidate->replicas) {
                 *t->stock -= t->units;
                 t->replicas++;
@@ -170,10 +182,11 @@ static void serve_in_turns(struct greedy *g, const struct queue *left, size_t fr
     }
     for (size_t i = 0; i < to - from; i++)
         if (tickets[i].candidate && tickets[i].replicas)
-            settle_part(g, &left->at[from + i], tickets[i].candidate, tickets[i].replicas);
+            set_partial_solution(g, &left->at[from + i], tickets[i].candidate, tickets[i].replicas);
 }
 
-static void serve_rest(struct greedy *g, struct queue *left)
+/* Best effort for entries that could not be served in full. Empties `left`. */
+static void serve_unserved(struct greedy *g, struct queue *left)
 {
     switch (g->system->policy) {
     case ALLOC_NONE:
@@ -207,7 +220,7 @@ static void take_group(struct queue *all, struct queue *group, bool delayed)
     all->n -= n;
 }
 
-void alloc_greedy(struct arena *a, const struct alloc_system *s, struct alloc_answer *answer)
+void alloc_solve_limited(struct arena *a, const struct alloc_system *s, struct alloc_answer *answer)
 {
     struct greedy g = { s, answer, arena_array(a, s->capacity_n, sizeof(int)) };
     for (size_t i = 0; i < s->capacity_n; i++)
@@ -220,11 +233,11 @@ void alloc_greedy(struct arena *a, const struct alloc_system *s, struct alloc_an
             continue;
         struct entry e = { i, alloc_priority(s, &s->servers[i]), answer->candidates[i], 0, 0 };
         e.delta = delta_of(&e);
-        insert(&all, e, true);
+        insert_entry(&all, e, true);
     }
     while (all.n) {
         take_group(&all, &group, s->delayed_best_effort);
-        serve(&g, &group, &left);
-        serve_rest(&g, &left);
+        serve_queue(&g, &group, &left);
+        serve_unserved(&g, &left);
     }
 }

@@ -9,7 +9,8 @@ const struct alloc_profile *alloc_find_profile(const struct alloc_system *s, str
                                                str accelerator);
 int alloc_priority(const struct alloc_system *s, const struct alloc_server *server);
 
-/* Fills in solutions from the candidates, within the system's capacities. */
-void alloc_greedy(struct arena *a, const struct alloc_system *s, struct alloc_answer *answer);
+/* Fills `answer->solution` from the candidates, within the capacities of the system. */
+void alloc_solve_limited(struct arena *a, const struct alloc_system *s,
+                         struct alloc_answer *answer);
 
 #endif

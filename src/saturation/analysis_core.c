@@ -1,7 +1,7 @@
 /* Spare capacity: see analysis_core.h.
  *
- * A replica whose sample is missing is taken to have exactly the spare that triggers growth: it gives
- * no credit for scaling down and does not ask for scaling up. */
+ * A replica without a sample is assumed to have exactly the spare that triggers a scale-up: it
+ * gives no credit for scaling down and does not ask for scaling up. */
 #include "analysis_core.h"
 
 #include <math.h>
@@ -10,17 +10,18 @@ struct usage {
     double kv, queue;
 };
 
-/* What leaves `spare` below the threshold, and a hair more, so that rounding asks for nothing. */
-static double just_enough(double threshold, double spare)
+/* The use that leaves `spare` below the threshold, and a hair more, so that rounding does not
+ * trigger anything. */
+static double usage_with_spare(double threshold, double spare)
 {
     return threshold - spare * (1 + 1e-9);
 }
 
-static struct usage known_usage(const struct sat_config *c, const struct sat_replica *r)
+static struct usage usage_or_assumed(const struct sat_config *c, const struct sat_replica *r)
 {
     return (struct usage){
-        isnan(r->kv_usage) ? just_enough(c->kv_threshold, c->kv_spare_trigger) : r->kv_usage,
-        isnan(r->queue) ? just_enough(c->queue_threshold, c->queue_spare_trigger) : r->queue,
+        isnan(r->kv_usage) ? usage_with_spare(c->kv_threshold, c->kv_spare_trigger) : r->kv_usage,
+        isnan(r->queue) ? usage_with_spare(c->queue_threshold, c->queue_spare_trigger) : r->queue,
     };
 }
 
@@ -36,11 +37,11 @@ static int by_variant_then_place(const void *a, const void *b)
     return order ? order : (*x > *y) - (*x < *y);
 }
 
-/* Adds one replica to its variant; spares are sums until finish_variant(). */
+/* Adds one replica to its variant; spares are sums until average_variant(). */
 static void count_replica(struct sat_variant *v, const struct sat_config *c,
                           const struct sat_replica *r)
 {
-    struct usage u = known_usage(c, r);
+    struct usage u = usage_or_assumed(c, r);
     v->replicas++;
     v->max_kv = fmax(v->max_kv, u.kv);
     v->max_queue = fmax(v->max_queue, u.queue);
@@ -53,7 +54,7 @@ static void count_replica(struct sat_variant *v, const struct sat_config *c,
     }
 }
 
-static void finish_variant(struct sat_analysis *result, struct sat_variant *v)
+static void average_variant(struct sat_analysis *result, struct sat_variant *v)
 {
     result->replicas += v->replicas;
     result->non_saturated += v->non_saturated;
@@ -65,7 +66,8 @@ static void finish_variant(struct sat_analysis *result, struct sat_variant *v)
     result->spare_queue += v->spare_queue * v->non_saturated;
 }
 
-static void judge_scale_up(struct arena *a, struct sat_analysis *r, const struct sat_config *c)
+/* The texts are WVA's (quoted: WVA). */
+static void check_scale_up(struct arena *a, struct sat_analysis *r, const struct sat_config *c)
 {
     bool kv = r->spare_kv < c->kv_spare_trigger, queue = r->spare_queue < c->queue_spare_trigger;
     r->scale_up = kv || queue;
@@ -81,7 +83,7 @@ static void judge_scale_up(struct arena *a, struct sat_analysis *r, const struct
                                           r->spare_queue, c->queue_spare_trigger);
 }
 
-/* Would the load of the non-saturated replicas leave enough spare on one of them less? */
+/* Whether the load of the non-saturated replicas would leave enough spare on one replica less. */
 static bool survives_removal(const struct sat_analysis *r, const struct sat_config *c)
 {
     if (r->non_saturated < 2)
@@ -93,7 +95,7 @@ static bool survives_removal(const struct sat_analysis *r, const struct sat_conf
            c->queue_threshold - queue >= c->queue_spare_trigger;
 }
 
-struct sat_analysis sat_analyse(struct arena *a, const struct sat_config *config,
+struct sat_analysis sat_analyze(struct arena *a, const struct sat_config *config,
                                 const struct sat_replica *replicas, size_t n)
 {
     struct sat_analysis result = { .scale_up_reason = S("") };
@@ -116,17 +118,17 @@ struct sat_analysis sat_analyse(struct arena *a, const struct sat_config *config
                                        .saturated = pods + i };
         }
         count_replica(v, config, r);
-        struct usage u = known_usage(config, r);
+        struct usage u = usage_or_assumed(config, r);
         result.load_kv += u.kv;
         result.load_queue += u.queue;
     }
     for (size_t i = 0; i < result.variant_n; i++)
-        finish_variant(&result, &result.variants[i]);
+        average_variant(&result, &result.variants[i]);
     if (result.non_saturated) {
         result.spare_kv /= result.non_saturated;
         result.spare_queue /= result.non_saturated;
     }
-    judge_scale_up(a, &result, config);
+    check_scale_up(a, &result, config);
     result.scale_down_safe = survives_removal(&result, config);
     return result;
 }

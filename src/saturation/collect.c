@@ -1,4 +1,15 @@
-/* Feeds: see collect.h. */
+/* Feeds: see collect.h.
+ *
+ * A fetch (struct sat_fetch) collects into its own map. Only when its last answer is in does
+ * finish_fetch() replace the samples of the feed, so a decision never sees half of a fetch, and a
+ * fetch that fails leaves the old samples with their old time. Samples are owned by the map they
+ * are in; the fetch is owned by its feed.
+ *
+ *     timer ─► start_fetch ─► queries or scrapes ─► collect_finish_answer (each) ─► finish_fetch ─► feed ─► `fetched`
+ *
+ * The first fetch starts at once. The later ones of each feed have their own place in the interval,
+ * derived from a hash of namespace and model, so that a thousand feeds do not query at the same
+ * moment. */
 #include "collect.h"
 
 #include "../base/sum.h"
@@ -9,14 +20,14 @@ static const struct sat_load_view unknown_load = { NAN, NAN, NAN, NAN, NAN };
 
 /* ---- samples */
 
-struct sat_sample *collect_put(struct map *samples, str pod, int64_t at_ns)
+struct sat_sample *collect_add_sample(struct map *samples, str pod, int64_t at_ns)
 {
     struct sat_sample *s = map_get(samples, pod);
     if (s)
         return s;
     s = mem_zero(1, sizeof(*s) + pod.n + 1);
     s->kv = s->queue = NAN;
-    s->traffic = traffic_replica_unknown;
+    s->traffic = sat_traffic_replica_unknown;
     s->at_ns = at_ns;
     memcpy(s->pod, pod.p, pod.n);
     map_put(samples, (str){ s->pod, pod.n }, s);
@@ -34,35 +45,36 @@ void collect_samples_free(struct map *samples)
     *samples = (struct map){ 0 };
 }
 
-const struct sat_sample *collect_sample(const struct sat_feed *feed, str pod)
+const struct sat_sample *collect_get_sample(const struct sat_feed *feed, str pod)
 {
     return map_get(&feed->samples, pod);
 }
 
-/* ---- an inquiry */
+/* ---- one fetch */
 
-static void inquiry_free(struct sat_inquiry *q)
+static void fetch_free(struct sat_fetch *q)
 {
     if (!q)
         return;
-    collect_drop_queries(q);
-    collect_drop_scrapes(q);
+    collect_cancel_queries(q);
+    collect_cancel_scrapes(q);
     collect_samples_free(&q->samples);
     free(q->failure);
     free(q);
 }
 
-void collect_fail(struct sat_inquiry *q, const char *failure)
+void collect_fail(struct sat_fetch *q, const char *failure)
 {
     if (!q->failure)
         q->failure = mem_dup(failure, strlen(failure));
 }
 
-static void finish(struct sat_inquiry *q)
+/* Moves the results into the feed and frees the fetch. */
+static void finish_fetch(struct sat_fetch *q)
 {
     struct sat_feed *feed = q->feed;
     bool first = !feed->asked;
-    feed->inquiry = NULL;
+    feed->fetch = NULL;
     feed->asked = true;
     free(feed->failure);
     feed->failure = take(q->failure);
@@ -72,7 +84,7 @@ static void finish(struct sat_inquiry *q)
         q->samples = (struct map){ 0 };
         feed->fetched_ns = q->begun_ns;
     }
-    if (!feed->failure || isfinite(q->load.arrival_per_min)) { /* the optimizer can go by it */
+    if (!feed->failure || isfinite(q->load.arrival_per_min)) { /* enough for the optimizer */
         feed->load = q->load;
         feed->load_ns = q->begun_ns;
     }
@@ -82,63 +94,64 @@ static void finish(struct sat_inquiry *q)
     }
     feed->requests_known = !feed->failure && q->requests_known;
     feed->requests = q->requests;
-    inquiry_free(q);
+    fetch_free(q);
     feed->collector->fetched(feed->collector->context, feed, first);
 }
 
-void collect_answered(struct sat_inquiry *q)
+void collect_finish_answer(struct sat_fetch *q)
 {
     if (--q->left)
         return;
     if (!q->feed->collector->prometheus)
-        collect_end_pods(q);
-    finish(q);
+        collect_sum_pods(q);
+    finish_fetch(q);
 }
 
-static void ask(struct sat_feed *feed)
+static void start_fetch(struct sat_feed *feed)
 {
-    struct sat_inquiry *q = mem_zero(1, sizeof(*q));
-    *q = (struct sat_inquiry){ .feed = feed,
-                               .begun_ns = loop_mono_ns(feed->collector->loop),
-                               .left = 1,
-                               .load = unknown_load,
-                               .traffic = traffic_unknown };
-    feed->inquiry = q;
+    struct sat_fetch *q = mem_zero(1, sizeof(*q));
+    *q = (struct sat_fetch){ .feed = feed,
+                             .begun_ns = loop_mono_ns(feed->collector->loop),
+                             .left = 1,
+                             .load = unknown_load,
+                             .traffic = sat_traffic_unknown };
+    feed->fetch = q;
     if (feed->collector->prometheus)
         collect_ask_prometheus(q);
     else
         collect_ask_pods(q);
-    collect_answered(q); /* the one that held it open while it was being asked */
+    collect_finish_answer(q); /* the one that kept the fetch open while queries were sent */
 }
 
 /* ---- time */
 
-static void fire(struct timer *timer)
+static void on_timer(struct timer *timer)
 {
     struct sat_feed *feed = container_of(timer, struct sat_feed, timer);
     struct loop *loop = feed->collector->loop;
-    timer_set(loop, timer, loop_mono_ns(loop) + feed->interval_ns, fire);
-    if (!feed->inquiry)
-        ask(feed);
+    timer_set(loop, timer, loop_mono_ns(loop) + feed->interval_ns, on_timer);
+    if (!feed->fetch)
+        start_fetch(feed);
 }
 
-/* After the first fetch each feed gets a place of its own in the interval. */
-static void fire_first(struct timer *timer)
+/* The first fetch; it sets the place of the later ones in the interval. */
+static void on_first_timer(struct timer *timer)
 {
     struct sat_feed *feed = container_of(timer, struct sat_feed, timer);
     struct loop *loop = feed->collector->loop;
-    uint64_t hash = sum64(feed->model, sum64(feed->ns, 0)); /* tenants may have the same models */
+    uint64_t hash =
+        sum64(feed->model, sum64(feed->ns, 0)); /* namespaces may have the same models */
     int64_t place = feed->interval_ns / 2 + (int64_t)(hash % 1024) * (feed->interval_ns / 2048);
-    timer_set(loop, timer, loop_mono_ns(loop) + place, fire);
-    ask(feed);
+    timer_set(loop, timer, loop_mono_ns(loop) + place, on_timer);
+    start_fetch(feed);
 }
 
 void collect_start(struct sat_feed *feed, struct sat_collector *collector)
 {
     feed->collector = collector;
     feed->load = unknown_load;
-    feed->traffic = traffic_unknown;
-    timer_set(collector->loop, &feed->timer, loop_mono_ns(collector->loop), fire_first);
+    feed->traffic = sat_traffic_unknown;
+    timer_set(collector->loop, &feed->timer, loop_mono_ns(collector->loop), on_first_timer);
 }
 
 void collect_set_interval(struct sat_feed *feed, int64_t interval_ns)
@@ -147,13 +160,13 @@ void collect_set_interval(struct sat_feed *feed, int64_t interval_ns)
     feed->interval_ns = interval_ns;
     if (sooner)
         timer_set(feed->collector->loop, &feed->timer,
-                  loop_mono_ns(feed->collector->loop) + interval_ns / 2, fire);
+                  loop_mono_ns(feed->collector->loop) + interval_ns / 2, on_timer);
 }
 
 void collect_stop(struct sat_feed *feed)
 {
     timer_stop(&feed->timer);
-    inquiry_free(take(feed->inquiry));
+    fetch_free(take(feed->fetch));
     collect_samples_free(&feed->samples);
     free(take(feed->failure));
     feed->fetched_ns = feed->load_ns = feed->since_ns = feed->traffic_ns = 0;

@@ -1,5 +1,5 @@
-/* Metrics in: for every model a feed that is fetched again and again in the background, from Prometheus or
- * from the pods' own /metrics. Decisions read what a feed holds and never wait for it. Feeds are
+/* Metrics of each model, fetched in the background from Prometheus or from the /metrics endpoints
+ * of the pods. A decision reads what the feed of the model holds and never waits for it. Feeds are
  * independent: one that fails or is slow delays no other. */
 #ifndef FLYBALL_SATURATION_COLLECT_H
 #define FLYBALL_SATURATION_COLLECT_H
@@ -10,37 +10,37 @@
 #include "status_core.h"
 #include "traffic_core.h"
 
-/* What a server counts for its whole life, summed over its series. */
+/* Counters of a server since it started, summed over its series. */
 struct sat_counters {
     double requests, input_sum, input_count, output_sum, output_count;
     double ttft_sum, ttft_count, itl_sum, itl_count;
     double prompt_tokens, generation_tokens, token_itl_sum, token_itl_count;
     double running; /* gauge */
-    struct traffic_histogram ttft, tpot;
+    struct sat_traffic_histogram ttft, tpot;
 };
 
-struct sat_sample {                /* of one pod; one block, because decisions read very many */
-    double kv, queue;              /* NaN: not reported */
-    bool partial;                  /* of several engines in the pod one does not say */
-    int64_t at_ns;                 /* loop's mono clock */
-    struct sat_counters *counters; /* owned; of a scrape; NULL: there are none */
-    struct traffic_replica traffic;
+struct sat_sample {   /* of one pod; one allocation, because decisions read many of them */
+    double kv, queue; /* NaN: not reported */
+    bool partial;     /* one of several engines in the pod did not report */
+    int64_t at_ns;    /* mono clock of the loop */
+    struct sat_counters *counters; /* owned; from a scrape; NULL: none */
+    struct sat_traffic_replica traffic;
     char pod[];
 };
 
 struct sat_feed;
-struct sat_inquiry;
+struct sat_fetch;
 
-/* Which pods there are to scrape: calls collect_pod() for each. */
+/* Calls collect_add_pod() for each pod to scrape. */
 typedef void collect_pods_fn(void *context, struct sat_feed *feed);
 
 struct sat_collector {
     struct loop *loop;
-    struct prom_client *prometheus; /* NULL: the pods themselves are asked */
-    bool load_matters;              /* also without KV cache and queue: to the optimizer */
-    bool traffic_matters;           /* to the slo policy */
+    struct prom_client *prometheus; /* NULL: scrape the pods */
+    bool load_matters;    /* the optimizer needs the load, even without KV cache and queue */
+    bool traffic_matters; /* the slo policy needs traffic */
     collect_pods_fn *pods;
-    void (*fetched)(void *context, struct sat_feed *feed, bool first); /* an answer is in */
+    void (*fetched)(void *context, struct sat_feed *feed, bool first); /* a fetch ended */
     void *context;
 };
 
@@ -48,68 +48,68 @@ struct sat_feed {
     struct sat_collector *collector;
     str ns, model;        /* borrowed from the owner */
     int64_t interval_ns;  /* between fetches */
-    int64_t retention_ns; /* how far back requests are counted; 0: they are not */
+    int64_t retention_ns; /* period for which requests are counted; 0: do not count */
 
     struct map samples; /* by pod, of struct sat_sample, owned */
     int64_t fetched_ns; /* when the last good fetch began; 0: never */
-    char *failure;      /* owned; of the last fetch, one sentence; NULL: it was good */
+    char *failure;      /* owned; error of the last fetch; NULL: it succeeded */
     bool asked;         /* at least one fetch has ended */
     struct sat_load_view load;
     int64_t load_ns; /* when it was measured; 0: never */
-    struct traffic traffic;
+    struct sat_traffic traffic;
     int64_t traffic_ns; /* likewise */
     bool requests_known;
     double requests;
-    int64_t since_ns, busy_ns; /* scrapes: watched since; last seen at work */
+    int64_t since_ns, busy_ns; /* scrapes, mono: first scrape; last time requests were seen */
 
-    unsigned hung; /* Prometheus: a bit for each question that was not answered in time */
+    unsigned hung; /* Prometheus: one bit per query that timed out last time */
     struct timer timer;
-    struct sat_inquiry *inquiry; /* under way */
+    struct sat_fetch *fetch; /* in progress; NULL: none */
 };
 
-/* Begins at once; later fetches of many feeds are spread over the interval. */
+/* Fetches at once; later fetches of many feeds are spread over the interval. */
 void collect_start(struct sat_feed *feed, struct sat_collector *collector);
-void collect_stop(struct sat_feed *feed); /* what it holds is freed */
+void collect_stop(struct sat_feed *feed); /* frees all samples */
 void collect_set_interval(struct sat_feed *feed,
-                          int64_t interval_ns); /* a shorter one counts at once */
+                          int64_t interval_ns); /* a shorter one takes effect at once */
 
-/* One pod to scrape, from inside collect_pods_fn. */
-void collect_pod(struct sat_feed *feed, str pod, str ip, int64_t port);
+/* Adds a pod to scrape; called by collect_pods_fn. */
+void collect_add_pod(struct sat_feed *feed, str pod, str ip, int64_t port);
 
-const struct sat_sample *collect_sample(const struct sat_feed *feed, str pod); /* NULL: none */
+const struct sat_sample *collect_get_sample(const struct sat_feed *feed, str pod); /* NULL: none */
 
 /* ---- shared by collect_prometheus.c and collect_pods.c */
 
-struct sat_inquiry {
+struct sat_fetch {
     struct sat_feed *feed;
     int64_t begun_ns;   /* loop's mono clock */
-    size_t left;        /* answers still to come */
+    size_t left;        /* answers still to come, plus one while queries are being sent */
     struct map samples; /* being collected */
     struct sat_load_view load;
-    struct traffic traffic;
+    struct sat_traffic traffic;
     bool requests_known;
     double requests;
-    char *failure;                  /* the first that matters */
+    char *failure;                  /* owned; the first error that matters */
     struct collect_query *queries;  /* Prometheus */
     struct collect_scrape *scrapes; /* pods */
     size_t reached;                 /* pods that answered */
 };
 
-struct sat_sample *collect_put(struct map *samples, str pod, int64_t at_ns);
+struct sat_sample *collect_add_sample(struct map *samples, str pod, int64_t at_ns);
 void collect_samples_free(struct map *samples);
-void collect_fail(struct sat_inquiry *q, const char *failure); /* copied; the first counts */
-void collect_answered(struct sat_inquiry *q); /* one less to come; the last one ends the inquiry */
+void collect_fail(struct sat_fetch *q, const char *failure); /* copied; the first one is kept */
+void collect_finish_answer(struct sat_fetch *q); /* one less to come; the last one ends the fetch */
 
-enum traffic_question { TRAFFIC_BY_POD, TRAFFIC_OF_MODEL, TRAFFIC_HISTOGRAMS };
-void collect_put_traffic_question(struct buf *out, const struct sat_feed *feed,
-                                  enum traffic_question question);
-void collect_take_traffic(struct sat_inquiry *q, enum traffic_question question,
+enum traffic_query { TRAFFIC_BY_POD, TRAFFIC_OF_MODEL, TRAFFIC_HISTOGRAMS };
+void collect_put_traffic_query(struct buf *out, const struct sat_feed *feed,
+                               enum traffic_query query);
+void collect_take_traffic(struct sat_fetch *q, enum traffic_query query,
                           const struct prom_result *result);
 
-void collect_ask_prometheus(struct sat_inquiry *q);
-void collect_drop_queries(struct sat_inquiry *q);
-void collect_ask_pods(struct sat_inquiry *q);
-void collect_end_pods(struct sat_inquiry *q); /* all have answered: sums */
-void collect_drop_scrapes(struct sat_inquiry *q);
+void collect_ask_prometheus(struct sat_fetch *q);
+void collect_cancel_queries(struct sat_fetch *q);
+void collect_ask_pods(struct sat_fetch *q);
+void collect_sum_pods(struct sat_fetch *q); /* all have answered: sum up */
+void collect_cancel_scrapes(struct sat_fetch *q);
 
 #endif

@@ -1,5 +1,15 @@
-/* A feed's scrapes: every ready pod's own /metrics, and from two scrapes of the same pod its rates. No
- * Prometheus is needed. A pod that does not answer has no sample, which is never taken for idle. */
+/* Scrapes the /metrics endpoint of every ready pod; no Prometheus is needed.
+ *
+ * Gauges are taken as they are. Rates come from two scrapes of the same pod, so the previous
+ * samples of the feed are the base: add_difference() subtracts them, and a counter that went down
+ * (the server restarted) gives no rate. A pod that does not answer has no sample, which is never
+ * treated as idle; the fetch fails only if no pod answered.
+ *
+ *     collect_add_pod ─► GET /metrics ─► take_page ─► sample (gauges, counters)
+ *                                                        │ all have answered
+ *     samples of the feed (previous scrape) ─► collect_sum_pods ─► load and traffic of the model
+ *
+ * A page is at most 8 MiB and a scrape takes at most 5 s: pods are untrusted. */
 #include "collect.h"
 
 #include "../prom/scrape.h"
@@ -11,10 +21,10 @@ enum { SCRAPE_BYTES_MAX = 8 << 20, PORT_DEFAULT = 8000 };
 
 struct collect_scrape {
     struct collect_scrape *next;
-    struct sat_inquiry *inquiry;
+    struct sat_fetch *fetch;
     char *pod; /* owned */
     struct http_client *client;
-    struct http_call *call; /* NULL: over */
+    struct http_call *call; /* NULL: ended */
 };
 
 /* ---- reading */
@@ -45,13 +55,14 @@ static const struct {
     { "vllm:inter_token_latency_seconds_count", offsetof(struct sat_counters, token_itl_count) },
 };
 
-/* Of several engines in a pod the fullest counts; false: this one does not say. */
-static bool raise_to(double *value, double seen)
+/* Of several engines in a pod the fullest counts. Returns false if this one does not report a
+ * usable value. */
+static bool take_highest(double *value, double seen)
 {
-    bool said = isfinite(seen) && seen >= 0;
-    if (said && !(*value >= seen))
+    bool known = isfinite(seen) && seen >= 0;
+    if (known && !(*value >= seen))
         *value = seen;
-    return said;
+    return known;
 }
 
 static void add_to(double *sum, double value)
@@ -72,16 +83,17 @@ static void take_bucket(struct page *page, const struct scrape_sample *s)
     struct sat_counters *c = &page->counters;
     bool tpot = str_eqc(s->name, "vllm:request_time_per_output_token_seconds_bucket");
     if (str_eqc(s->name, "vllm:time_to_first_token_seconds_bucket"))
-        traffic_add_bucket(&c->ttft, number_label(s, S("le")), s->value);
+        sat_traffic_add_bucket(&c->ttft, number_label(s, S("le")), s->value);
     else if (tpot)
-        traffic_add_bucket(&c->tpot, number_label(s, S("le")), s->value);
+        sat_traffic_add_bucket(&c->tpot, number_label(s, S("le")), s->value);
 }
 
+/* Reads one line of a page; other metrics and other models are ignored. */
 static int take_sample(void *context, const struct scrape_sample *s, err_t *e)
 {
     struct page *page = context;
     (void)e;
-    if (str_eqc(s->name, "vllm:cache_config_info")) /* it does not name its model */
+    if (str_eqc(s->name, "vllm:cache_config_info")) /* has no label model_name */
         page->kv_tokens = number_label(s, S("num_gpu_blocks")) * number_label(s, S("block_size"));
     if (!str_starts(s->name, S("vllm:")) || !str_eq(scrape_label(s, S("model_name")), page->model))
         return 0;
@@ -89,25 +101,26 @@ static int take_sample(void *context, const struct scrape_sample *s, err_t *e)
         take_bucket(page, s);
     if (str_eqc(s->name, "vllm:kv_cache_usage_perc") ||
         str_eqc(s->name, "vllm:gpu_cache_usage_perc"))
-        page->partial |= !raise_to(&page->kv, s->value);
+        page->partial |= !take_highest(&page->kv, s->value);
     else if (str_eqc(s->name, "vllm:num_requests_waiting"))
-        page->partial |= !raise_to(&page->queue, s->value);
+        page->partial |= !take_highest(&page->queue, s->value);
     else if (str_eqc(s->name, "vllm:num_requests_running"))
-        raise_to(&page->running, s->value);
+        take_highest(&page->running, s->value);
     for (size_t i = 0; i < countof(counter_names); i++)
         if (str_eqc(s->name, counter_names[i].name) && isfinite(s->value))
             add_to((double *)(void *)((char *)&page->counters + counter_names[i].offset), s->value);
     return 0;
 }
 
+/* Reads a page into a sample; a page that cannot be parsed fails the pod. */
 static void take_page(struct collect_scrape *x, str text, err_t *e)
 {
-    struct sat_inquiry *q = x->inquiry;
+    struct sat_fetch *q = x->fetch;
     struct sat_feed *feed = q->feed;
     struct page page = {
         .model = feed->model, .kv = NAN, .queue = NAN, .running = NAN, .kv_tokens = NAN
     };
-    page.counters.requests = NAN; /* the one that says whether there is work */
+    page.counters.requests = NAN; /* unknown unless reported: it shows whether there is work */
     int64_t now = loop_mono_ns(feed->collector->loop);
     if (scrape_read(text, take_sample, &page, e) < 0) {
         collect_fail(q, e->text);
@@ -115,8 +128,8 @@ static void take_page(struct collect_scrape *x, str text, err_t *e)
     }
     q->reached++;
     if (isnan(page.kv) && isnan(page.queue))
-        return; /* it serves, but says nothing of this model */
-    struct sat_sample *s = collect_put(&q->samples, str_c(x->pod), now);
+        return; /* no metrics of this model */
+    struct sat_sample *s = collect_add_sample(&q->samples, str_c(x->pod), now);
     s->kv = page.kv;
     s->queue = trunc(page.queue);
     s->partial = page.partial;
@@ -129,29 +142,29 @@ static void take_page(struct collect_scrape *x, str text, err_t *e)
         feed->busy_ns = now;
 }
 
-static void scraped(void *context, const struct http_response *response, const err_t *failure)
+static void on_scraped(void *context, const struct http_response *response, const err_t *failure)
 {
     struct collect_scrape *x = context;
-    struct sat_inquiry *q = x->inquiry;
+    struct sat_fetch *q = x->fetch;
     err_t e;
     x->call = NULL;
     if (failure) {
         err_set(&e, failure->code, "pod %s: %s", x->pod, failure->text);
         collect_fail(q, e.text);
     } else if (response->status != 200) {
-        err_set(&e, EREMOTEIO, "pod %s: /metrics answers %d", x->pod, response->status);
+        err_set(&e, EREMOTEIO, "pod %s: GET /metrics returned status %d", x->pod, response->status);
         collect_fail(q, e.text);
     } else {
         take_page(x, response->body, &e);
     }
-    collect_answered(q);
+    collect_finish_answer(q);
 }
 
-/* ---- asking */
+/* ---- sending */
 
-void collect_pod(struct sat_feed *feed, str pod, str ip, int64_t port)
+void collect_add_pod(struct sat_feed *feed, str pod, str ip, int64_t port)
 {
-    struct sat_inquiry *q = feed->inquiry;
+    struct sat_fetch *q = feed->fetch;
     bool v6 = str_find_char(ip, ':') != SIZE_MAX;
     auto_buf struct buf url = { 0 };
     err_t e;
@@ -164,7 +177,7 @@ void collect_pod(struct sat_feed *feed, str pod, str ip, int64_t port)
         return;
     struct collect_scrape *x = mem_zero(1, sizeof(*x));
     *x = (struct collect_scrape){
-        .next = q->scrapes, .inquiry = q, .pod = mem_dup(pod.p, pod.n), .client = client
+        .next = q->scrapes, .fetch = q, .pod = mem_dup(pod.p, pod.n), .client = client
     };
     q->scrapes = x;
     q->left++;
@@ -175,20 +188,20 @@ void collect_pod(struct sat_feed *feed, str pod, str ip, int64_t port)
                                       .target = S("/metrics"),
                                       .headers = HTTP_HEADERS({ S("accept"), S(SCRAPE_ACCEPT) }),
                                       .deadline_ns = loop_mono_ns(loop) +
-                                                     loop_io_span(loop, scrape_timeout_ns),
+                                                     loop_scale_timeout(loop, scrape_timeout_ns),
                                       .max_body_bytes = SCRAPE_BYTES_MAX,
-                                      .on_done = scraped,
+                                      .on_done = on_scraped,
                                       .context = x });
 }
 
-void collect_ask_pods(struct sat_inquiry *q)
+void collect_ask_pods(struct sat_fetch *q)
 {
     if (!q->feed->since_ns)
         q->feed->since_ns = q->feed->busy_ns = loop_mono_ns(q->feed->collector->loop);
     q->feed->collector->pods(q->feed->collector->context, q->feed);
 }
 
-void collect_drop_scrapes(struct sat_inquiry *q)
+void collect_cancel_scrapes(struct sat_fetch *q)
 {
     for (struct collect_scrape *x = q->scrapes, *next; x; x = next) {
         next = x->next;
@@ -211,20 +224,22 @@ struct sums {
     bool any;
 };
 
-static void add_histogram(struct traffic_histogram *sum, const struct traffic_histogram *old,
-                          const struct traffic_histogram *now)
+static void add_histogram(struct sat_traffic_histogram *sum,
+                          const struct sat_traffic_histogram *old,
+                          const struct sat_traffic_histogram *now)
 {
     for (size_t i = 0; i < now->n && now->n == old->n; i++)
         if (now->bound[i] == old->bound[i])
-            traffic_add_bucket(sum, now->bound[i], fmax(0, now->count[i] - old->count[i]));
+            sat_traffic_add_bucket(sum, now->bound[i], fmax(0, now->count[i] - old->count[i]));
 }
 
-/* What the slo policy wants to know of one replica: by the tokens between two scrapes. */
-static void note_traffic(struct sat_sample *now, const struct sat_sample *old, double seconds)
+/* The input of the slo policy for one replica, from the tokens between two scrapes. */
+static void set_replica_traffic(struct sat_sample *now, const struct sat_sample *old,
+                                double seconds)
 {
     const struct sat_counters *to = now->counters, *from = old->counters;
-    struct traffic_replica *t = &now->traffic;
-    bool today = to->token_itl_count > 0; /* else the metric's old name counts */
+    struct sat_traffic_replica *t = &now->traffic;
+    bool today = to->token_itl_count > 0; /* else the old name of the metric is used */
     t->itl_sum = today ? to->token_itl_sum - from->token_itl_sum : to->itl_sum - from->itl_sum;
     t->itl_count =
         today ? to->token_itl_count - from->token_itl_count : to->itl_count - from->itl_count;
@@ -235,12 +250,13 @@ static void note_traffic(struct sat_sample *now, const struct sat_sample *old, d
     t->running_high = fmax(to->running, from->running);
 }
 
-static void add_growth(struct sums *sums, const struct sat_sample *old, struct sat_sample *now)
+/* Adds what one pod did since its previous scrape. */
+static void add_difference(struct sums *sums, const struct sat_sample *old, struct sat_sample *now)
 {
     double seconds = (double)(now->at_ns - old->at_ns) / (double)NS_PER_S;
     if (!old->counters || !now->counters || seconds <= 0 ||
         !(now->counters->requests >= old->counters->requests))
-        return; /* new, started again, or it does not count requests */
+        return; /* new, restarted, or without a request counter */
     for (size_t i = 0; i < countof(counter_names); i++) {
         size_t at = counter_names[i].offset;
         const double *from = (const void *)((const char *)old->counters + at);
@@ -253,7 +269,7 @@ static void add_growth(struct sums *sums, const struct sat_sample *old, struct s
     sums->queue_slope += isnan(now->queue - old->queue) ? 0 : (now->queue - old->queue) / seconds;
     add_histogram(&sums->more.ttft, &old->counters->ttft, &now->counters->ttft);
     add_histogram(&sums->more.tpot, &old->counters->tpot, &now->counters->tpot);
-    note_traffic(now, old, seconds);
+    set_replica_traffic(now, old, seconds);
     sums->any = true;
 }
 
@@ -262,14 +278,14 @@ static double ratio(double sum, double count)
     return count > 0 ? sum / count : NAN;
 }
 
-static void note_model_traffic(struct sat_inquiry *q, const struct sums *sums)
+static void set_model_traffic(struct sat_fetch *q, const struct sums *sums)
 {
     const struct sat_counters *more = &sums->more;
     bool counts =
-        more->ttft_count > 0 || more->ttft.n > 0; /* of first tokens: there is such a metric */
-    q->traffic = (struct traffic){
+        more->ttft_count > 0 || more->ttft.n > 0; /* the server exports time to first token */
+    q->traffic = (struct sat_traffic){
         .arrival = counts ? fmax(0, sums->first_tokens_per_s + sums->queue_slope) : NAN,
-        .arrival_now = NAN, /* two scrapes are the last interval already */
+        .arrival_now = NAN, /* two scrapes already are the last interval */
         .in_tokens = ratio(more->prompt_tokens, more->ttft_count),
         .out_tokens = ratio(more->output_sum, more->output_count),
         .in_tail = NAN,
@@ -280,8 +296,8 @@ static void note_model_traffic(struct sat_inquiry *q, const struct sums *sums)
     };
 }
 
-/* A server that does not answer, or does not say, may have had some. */
-static bool all_count_requests(const struct sat_inquiry *q)
+/* Whether every pod reports its request counter; one that does not may have served requests. */
+static bool all_count_requests(const struct sat_fetch *q)
 {
     for (const struct collect_scrape *x = q->scrapes; x; x = x->next) {
         const struct sat_sample *s = map_get(&q->samples, str_c(x->pod));
@@ -291,21 +307,21 @@ static bool all_count_requests(const struct sat_inquiry *q)
     return true;
 }
 
-void collect_end_pods(struct sat_inquiry *q)
+void collect_sum_pods(struct sat_fetch *q)
 {
     struct sat_feed *feed = q->feed;
     struct sums sums = { 0 };
     if (q->reached)
-        free(take(q->failure)); /* those that answered count; the others have no sample */
+        free(take(q->failure)); /* pods that answered count; the others have no sample */
     for (struct map_slot *slot = NULL; (slot = map_next(&q->samples, slot));) {
         const struct sat_sample *old = map_get(&feed->samples, slot->key);
         struct sat_sample *now = slot->value;
         sums.waiting += isnan(now->queue) ? 0 : now->queue;
         if (old)
-            add_growth(&sums, old, now);
+            add_difference(&sums, old, now);
     }
     if (sums.any)
-        note_model_traffic(q, &sums);
+        set_model_traffic(q, &sums);
     int64_t now = loop_mono_ns(feed->collector->loop);
     if (sums.more.requests > 0)
         feed->busy_ns = now;

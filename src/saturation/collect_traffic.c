@@ -1,11 +1,12 @@
-/* What the slo policy asks Prometheus, in three questions per model and fetch: values by pod, values of the model,
- * and latency histograms. Each question is many expressions in one, told apart by a label `q` that label_replace
- * adds: 20 questions of 1,000 models would be 20,000 requests per cycle. An expression without series is simply
+/* Prometheus queries of the slo policy, three per model and fetch: values by pod, values of the
+ * model, and latency histograms. Each query joins many expressions with `or`; label_replace adds a
+ * label `q` that identifies the expression in the answer. Separate queries were rejected: 20 per
+ * model would be 20,000 requests per cycle for 1,000 models. An expression without series is simply
  * absent from the answer.
  *
- * Rates and means are over a minute, four scrapes of 15 s, which is the least that survives a lost scrape. Where a
- * gateway counts requests as they come, it is believed; else arrivals are the first tokens plus what the queues
- * grew by. */
+ * Rates and means are over one minute, four scrapes of 15 s, the shortest window that survives a
+ * lost scrape. Where a gateway counts requests as they arrive, its count is used; otherwise
+ * arrivals are first tokens plus the growth of the queues. */
 #include "collect.h"
 
 #include <math.h>
@@ -21,10 +22,10 @@ static void put_matchers(struct buf *out, const struct sat_feed *feed, bool any_
     buf_putc(out, '}');
 }
 
-/* One expression of a question: `before`, the metric with its matchers, `after`. */
+/* One expression of a query: `before`, the metric with its matchers, `after`. */
 struct expression {
     const char *q, *before, *metric, *after;
-    bool any_model; /* the metric does not name its model */
+    bool any_model; /* the metric has no label model_name */
 };
 
 static void put_expressions(struct buf *out, const struct sat_feed *feed,
@@ -86,10 +87,10 @@ static const struct expression histograms[] = {
 static const double histogram_seconds = 60;
 static const double tail_requests_min = 100;
 
-void collect_put_traffic_question(struct buf *out, const struct sat_feed *feed,
-                                  enum traffic_question question)
+void collect_put_traffic_query(struct buf *out, const struct sat_feed *feed,
+                               enum traffic_query query)
 {
-    switch (question) {
+    switch (query) {
     case TRAFFIC_BY_POD:
         put_expressions(out, feed, by_pod, countof(by_pod));
         break;
@@ -104,7 +105,7 @@ void collect_put_traffic_question(struct buf *out, const struct sat_feed *feed,
 
 /* ---- answers */
 
-static double value_of(const struct prom_series *s)
+static double last_value(const struct prom_series *s)
 {
     return s->samples[s->sample_n - 1].value;
 }
@@ -116,12 +117,13 @@ static double number_label(const struct prom_series *s, str name)
     return value;
 }
 
-static void take_pod(struct traffic_replica *t, const struct prom_series *s, str q)
+/* Stores the value of one expression in the sample of its pod. */
+static void take_pod(struct sat_traffic_replica *t, const struct prom_series *s, str q)
 {
     const struct {
         const char *q;
         double *to;
-        bool old; /* counts only where the present name does not say */
+        bool old; /* used only if the current name of the metric is absent */
     } fields[] = {
         { "itl_sum", &t->itl_sum },
         { "itl_count", &t->itl_count },
@@ -137,48 +139,51 @@ static void take_pod(struct traffic_replica *t, const struct prom_series *s, str
     };
     for (size_t i = 0; i < countof(fields); i++)
         if (str_eqc(q, fields[i].q) && (!fields[i].old || isnan(*fields[i].to)))
-            *fields[i].to = value_of(s);
+            *fields[i].to = last_value(s);
     if (str_eqc(q, "cache"))
         t->kv_tokens = number_label(s, S("num_gpu_blocks")) * number_label(s, S("block_size"));
 }
 
-static void take_by_pod(struct sat_inquiry *q, const struct prom_result *result)
+static void take_by_pod(struct sat_fetch *q, const struct prom_result *result)
 {
     int64_t now = loop_mono_ns(q->feed->collector->loop);
     for (size_t i = 0; i < result->n; i++) {
         const struct prom_series *s = &result->series[i];
         str pod = prom_series_label(s, S("pod")), about = prom_series_label(s, S("q"));
-        bool ours = !str_eqc(about, "cache") || map_get(&q->samples, pod); /* it comes last */
+        bool ours = !str_eqc(about, "cache") ||
+                    map_get(&q->samples, pod); /* no matcher for the model; comes last */
         if (pod.n && ours)
-            take_pod(&collect_put(&q->samples, pod, now)->traffic, s, about);
+            take_pod(&collect_add_sample(&q->samples, pod, now)->traffic, s, about);
     }
 }
 
-static double find(const struct prom_result *result, const char *q)
+static double find_value(const struct prom_result *result, const char *q)
 {
     for (size_t i = 0; i < result->n; i++)
         if (str_eqc(prom_series_label(&result->series[i], S("q")), q))
-            return value_of(&result->series[i]);
+            return last_value(&result->series[i]);
     return NAN;
 }
 
-static void take_of_model(struct traffic *t, const struct prom_result *result)
+static void take_of_model(struct sat_traffic *t, const struct prom_result *result)
 {
-    double first_tokens = find(result, "first_tokens"), slope = find(result, "queue_slope");
-    double gateway = find(result, "gateway"), queued = find(result, "queued");
-    gateway = isnan(gateway) ? find(result, "old_gateway") : gateway;
+    double first_tokens = find_value(result, "first_tokens"),
+           slope = find_value(result, "queue_slope");
+    double gateway = find_value(result, "gateway"), queued = find_value(result, "queued");
+    gateway = isnan(gateway) ? find_value(result, "old_gateway") : gateway;
     t->arrival = !isnan(gateway) ? gateway : fmax(first_tokens + (isnan(slope) ? 0 : slope), 0);
-    t->arrival_now = find(result, isnan(gateway) ? "first_tokens_now" : "gateway_now");
-    t->in_tokens = find(result, "prompt_tokens") / first_tokens;
-    t->out_tokens = find(result, "out_sum") / find(result, "out_count");
-    t->in_tail = find(result, "tail_count") >= tail_requests_min ? find(result, "tail") : NAN;
+    t->arrival_now = find_value(result, isnan(gateway) ? "first_tokens_now" : "gateway_now");
+    t->in_tokens = find_value(result, "prompt_tokens") / first_tokens;
+    t->out_tokens = find_value(result, "out_sum") / find_value(result, "out_count");
+    t->in_tail =
+        find_value(result, "tail_count") >= tail_requests_min ? find_value(result, "tail") : NAN;
     t->queued = isnan(queued) ? 0 : queued;
-    t->waiting = find(result, "waiting") + t->queued;
+    t->waiting = find_value(result, "waiting") + t->queued;
 }
 
-static void take_histograms(struct traffic *t, const struct prom_result *result)
+static void take_histograms(struct sat_traffic *t, const struct prom_result *result)
 {
-    bool present = false; /* the metric of today */
+    bool present = false; /* the current name of the metric */
     for (size_t i = 0; i < result->n; i++)
         present |= str_eqc(prom_series_label(&result->series[i], S("q")), "itl");
     t->seconds = histogram_seconds;
@@ -187,16 +192,16 @@ static void take_histograms(struct traffic *t, const struct prom_result *result)
         str q = prom_series_label(s, S("q")), le = prom_series_label(s, S("le"));
         double bound = str_eqc(le, "+Inf") ? INFINITY : number_label(s, S("le"));
         if (str_eqc(q, "ttft"))
-            traffic_add_bucket(&t->ttft, bound, value_of(s));
+            sat_traffic_add_bucket(&t->ttft, bound, last_value(s));
         else if (str_eqc(q, present ? "itl" : "old_itl"))
-            traffic_add_bucket(&t->itl, bound, value_of(s));
+            sat_traffic_add_bucket(&t->itl, bound, last_value(s));
     }
 }
 
-void collect_take_traffic(struct sat_inquiry *q, enum traffic_question question,
+void collect_take_traffic(struct sat_fetch *q, enum traffic_query query,
                           const struct prom_result *result)
 {
-    switch (question) {
+    switch (query) {
     case TRAFFIC_BY_POD:
         take_by_pod(q, result);
         break;

@@ -1,4 +1,14 @@
-/* Entries, tables and layers: see config_core.h. */
+/* Entries, tables and layers of the saturation ConfigMap: see config_core.h.
+ *
+ *     data of a ConfigMap ─► sat_table_load ─► struct sat_table (sorted by key, in the snapshot's arena)
+ *     model, namespace, variants ─► sat_config_resolve ─► built-in + default + namespace's default + entry of the model
+ *
+ * The invariant: what sat_config_resolve() returns always passes sat_config_check(). Each entry is
+ * checked on top of `default` when it is loaded; an invalid one is replaced by its last good value,
+ * or skipped. Layers can still be invalid together (the namespace's default under an override), so
+ * merge_layers() drops layers from the top until the result is valid.
+ *
+ * The range messages are WVA's, compared by test/golden/vectors/wva-config-entry.json. */
 #include "config_core.h"
 
 #include "../json/yaml.h"
@@ -29,10 +39,9 @@ static void note_duplicate(void *context, str path)
         *first = path;
 }
 
-static int wrong_type(const char *field, const struct json *value, const char *want, err_t *e)
+static int fail_type(const char *field, const struct json *value, const char *want, err_t *e)
 {
-    return err_set(e, EBADMSG, "%s is a value of type %s, want %s", field, json_type_name(value),
-                   want);
+    return err_set(e, EBADMSG, "%s has type %s; use %s", field, json_type_name(value), want);
 }
 
 static int read_number(const struct json *tree, enum sat_number i, struct sat_entry *entry,
@@ -42,13 +51,13 @@ static int read_number(const struct json *tree, enum sat_number i, struct sat_en
     if (!v || v->type == JSON_NULL)
         return 0;
     if (v->type != JSON_INT && v->type != JSON_REAL)
-        return wrong_type(numbers[i].name, v, "a number", e);
+        return fail_type(numbers[i].name, v, "a number", e);
     entry->number[i] = json_real(v, 0);
     entry->has[i] = true;
     return 0;
 }
 
-/* Any scalar may stand where text is wanted, as YAML decoders have it. */
+/* Accepts any scalar as text, as YAML decoders do. */
 static int read_text(struct arena *a, const struct json *tree, const char *field, str *ret,
                      err_t *e)
 {
@@ -57,16 +66,17 @@ static int read_text(struct arena *a, const struct json *tree, const char *field
     if (!v || v->type == JSON_NULL)
         return 0;
     if (v->type == JSON_ARR || v->type == JSON_OBJ)
-        return wrong_type(field, v, "a string", e);
+        return fail_type(field, v, "a string", e);
     *ret = v->type == JSON_STR ? arena_str(a, json_text(v)) : json_to_str(a, v);
     return 0;
 }
 
-static int read_newer(struct arena *a, const struct json *tree, struct sat_entry *entry, err_t *e)
+static int read_2026_fields(struct arena *a, const struct json *tree, struct sat_entry *entry,
+                            err_t *e)
 {
     const struct json *limiter = json_get(tree, "enableLimiter");
     if (limiter && limiter->type != JSON_NULL && limiter->type != JSON_BOOL)
-        return wrong_type("enableLimiter", limiter, "true or false", e);
+        return fail_type("enableLimiter", limiter, "true or false", e);
     entry->limiter = json_bool(limiter, false);
     if (slo_settings_read(json_get(tree, "slo"), &entry->slo, e) < 0)
         return -e->code;
@@ -82,28 +92,28 @@ static int read_entry(struct arena *a, const struct json *tree, enum sat_era era
     if (read_text(a, tree, "model_id", &entry->model, e) < 0 ||
         read_text(a, tree, "namespace", &entry->ns, e) < 0)
         return -e->code;
-    return era == SAT_ERA_SEED ? 0 : read_newer(a, tree, entry, e);
+    return era == SAT_ERA_SEED ? 0 : read_2026_fields(a, tree, entry, e);
 }
 
 int sat_entry_parse(struct arena *a, str yaml, enum sat_era era, struct sat_entry *ret, err_t *e)
 {
     auto_arena struct arena scratch = { 0 };
     struct json *documents = NULL;
-    str twice = S("");
+    str duplicate = S("");
     err_t local;
     e = e ? e : &local;
     struct json_limits limits = {
-        .depth = 32, .duplicate = note_duplicate, .context = &twice, .non_finite = true
+        .depth = 32, .duplicate = note_duplicate, .context = &duplicate, .non_finite = true
     };
     if (yaml_parse_all(&scratch, yaml, &limits, &documents, e) < 0) {
         e->code = EBADMSG;
         return -EBADMSG;
     }
-    if (twice.n)
-        return err_set(e, EBADMSG, "a key is there twice");
+    if (duplicate.n)
+        return err_set(e, EBADMSG, "duplicate key");
     const struct json *tree = json_item(documents, 0);
     if (tree && tree->type != JSON_NULL && tree->type != JSON_OBJ)
-        return wrong_type("the entry", tree, "thresholds by name", e);
+        return fail_type("the entry", tree, "a map of thresholds", e);
     struct sat_entry entry = {
         .model = S(""), .ns = S(""), .analyzer = S(""), .slo = slo_settings_none
     };
@@ -113,14 +123,14 @@ int sat_entry_parse(struct arena *a, str yaml, enum sat_era era, struct sat_entr
     return r;
 }
 
-/* ---- judging */
+/* ---- validation */
 
 struct number_text {
     char text[40];
 };
 
-/* As Go prints numbers: +Inf and NaN in its spelling. */
-static struct number_text shown(double value, int decimals)
+/* Formats a number as Go does, with its spelling of +Inf and NaN. */
+static struct number_text format_number(double value, int decimals)
 {
     struct number_text t;
     if (isfinite(value))
@@ -130,37 +140,41 @@ static struct number_text shown(double value, int decimals)
     return t;
 }
 
+/* quoted: WVA */
 static int check_analyzer(const struct sat_entry *x, err_t *e)
 {
     double up = x->number[SAT_UP_THRESHOLD], down = x->number[SAT_DOWN_BOUNDARY];
     if (up <= 0 || up > 1)
-        return err_set(e, EINVAL, "scaleUpThreshold must be in (0, 1], got %s", shown(up, 2).text);
+        return err_set(e, EINVAL, "scaleUpThreshold must be in (0, 1], got %s",
+                       format_number(up, 2).text);
     if (down <= 0 || down > 1)
         return err_set(e, EINVAL, "scaleDownBoundary must be in (0, 1], got %s",
-                       shown(down, 2).text);
+                       format_number(down, 2).text);
     if (up <= down)
         return err_set(e, EINVAL, "scaleUpThreshold (%s) must be > scaleDownBoundary (%s)",
-                       shown(up, 2).text, shown(down, 2).text);
+                       format_number(up, 2).text, format_number(down, 2).text);
     return 0;
 }
 
+/* quoted: WVA. The first violation is reported. */
 static int check_ranges(const struct sat_config *c, err_t *e)
 {
     if (c->kv_threshold < 0 || c->kv_threshold > 1)
         return err_set(e, EINVAL, "kvCacheThreshold must be between 0 and 1, got %s",
-                       shown(c->kv_threshold, 2).text);
+                       format_number(c->kv_threshold, 2).text);
     if (c->queue_threshold < 0)
         return err_set(e, EINVAL, "queueLengthThreshold must be >= 0, got %s",
-                       shown(c->queue_threshold, 1).text);
+                       format_number(c->queue_threshold, 1).text);
     if (c->kv_spare_trigger < 0 || c->kv_spare_trigger > 1)
         return err_set(e, EINVAL, "kvSpareTrigger must be between 0 and 1, got %s",
-                       shown(c->kv_spare_trigger, 2).text);
+                       format_number(c->kv_spare_trigger, 2).text);
     if (c->queue_spare_trigger < 0)
         return err_set(e, EINVAL, "queueSpareTrigger must be >= 0, got %s",
-                       shown(c->queue_spare_trigger, 1).text);
+                       format_number(c->queue_spare_trigger, 1).text);
     if (c->kv_threshold < c->kv_spare_trigger)
         return err_set(e, EINVAL, "kvCacheThreshold (%s) should be >= kvSpareTrigger (%s)",
-                       shown(c->kv_threshold, 2).text, shown(c->kv_spare_trigger, 2).text);
+                       format_number(c->kv_threshold, 2).text,
+                       format_number(c->kv_spare_trigger, 2).text);
     return 0;
 }
 
@@ -187,13 +201,15 @@ int sat_config_check(const struct sat_config *c, err_t *e)
     for (size_t i = 0; i < countof(all); i++)
         if (!isfinite(all[i]))
             return err_set(e, EINVAL, "%s must be a number, got %s", numbers[i].name,
-                           shown(all[i], 1).text);
+                           format_number(all[i], 1).text);
     return check_ranges(c, e);
 }
 
 /* ---- layers */
 
-static void lay(struct sat_config *c, const struct sat_entry *over, bool zero_is_absent)
+/* Overwrites the fields that the entry has; NULL changes nothing. In WVA's rules a field of 0 is
+ * absent. */
+static void overlay_entry(struct sat_config *c, const struct sat_entry *over, bool zero_is_absent)
 {
     double *fields[] = { &c->kv_threshold, &c->queue_threshold, &c->kv_spare_trigger,
                          &c->queue_spare_trigger };
@@ -202,13 +218,14 @@ static void lay(struct sat_config *c, const struct sat_entry *over, bool zero_is
             *fields[i] = over->number[i];
 }
 
-/* What the layers make together, without those that make nonsense of it. */
-static struct sat_config stack(const struct sat_entry *const *layers, size_t n, bool *ret_whole)
+/* Merges the layers, without those at the top that make the result invalid. */
+static struct sat_config merge_layers(const struct sat_entry *const *layers, size_t n,
+                                      bool *ret_whole)
 {
     for (size_t depth = n;; depth--) {
         struct sat_config c = sat_config_builtin;
         for (size_t i = 0; i < depth; i++)
-            lay(&c, layers[i], false);
+            overlay_entry(&c, layers[i], false);
         if (depth == 0 || sat_config_check(&c, NULL) == 0) {
             *ret_whole = depth == n;
             return c;
@@ -245,7 +262,7 @@ struct loading {
     struct sat_load result;
     struct sat_entry *entries;
     const struct sat_table *before;
-    const struct sat_entry *base; /* the entry `default`, once it is known */
+    const struct sat_entry *base; /* the entry `default`, once it is loaded */
 };
 
 static void add_entry(struct loading *l, const struct sat_entry *entry)
@@ -261,11 +278,12 @@ static void add_entry(struct loading *l, const struct sat_entry *entry)
 static int check_entry(const struct loading *l, const struct sat_entry *entry, err_t *e)
 {
     struct sat_config c = sat_config_builtin;
-    lay(&c, l->base, false);
-    lay(&c, entry, false);
+    overlay_entry(&c, l->base, false);
+    overlay_entry(&c, entry, false);
     return sat_config_check(&c, e);
 }
 
+/* Adds the entry, or its last good value if it is invalid now, and records the problem. */
 static void load_entry(struct loading *l, str key, const struct json *value)
 {
     struct sat_entry entry = { 0 };
@@ -301,7 +319,7 @@ struct sat_load sat_table_load(struct arena *a, const struct json *data,
         load_entry(&l, S("default"), base);
         l.base = l.result.table.n ? &l.entries[0] : NULL;
     }
-    struct sat_entry copy = { 0 }; /* sorting moves the entries */
+    struct sat_entry copy = { 0 }; /* a copy, because sorting moves the entries */
     if (l.base) {
         copy = *l.base;
         l.base = &copy;
@@ -316,7 +334,7 @@ struct sat_load sat_table_load(struct arena *a, const struct json *data,
 
 /* ---- which entry is for a model */
 
-static bool key_names_model(const struct sat_entry *x, const struct sat_question *q)
+static bool key_names_model(const struct sat_entry *x, const struct sat_lookup *q)
 {
     if (str_eq(x->key, q->model))
         return true;
@@ -326,8 +344,9 @@ static bool key_names_model(const struct sat_entry *x, const struct sat_question
     return false;
 }
 
-/* How well an entry fits: 0 not at all. */
-static int fit(const struct sat_entry *x, const struct sat_question *q)
+/* How specifically an entry matches: 0 not at all, 1 by key, 2 by model, 3 by model and namespace.
+ */
+static int match_entry(const struct sat_entry *x, const struct sat_lookup *q)
 {
     if (str_eqc(x->key, "default") || (x->ns.n && !str_eq(x->ns, q->ns)))
         return 0;
@@ -336,8 +355,8 @@ static int fit(const struct sat_entry *x, const struct sat_question *q)
     return !str_eq(x->model, q->model) ? 0 : x->ns.n ? 3 : 2;
 }
 
-/* By key several entries can fit equally: then the first variant's counts. */
-static size_t key_rank(const struct sat_entry *x, const struct sat_question *q)
+/* Several entries can match by key: the one that names the first variant wins. */
+static size_t key_rank(const struct sat_entry *x, const struct sat_lookup *q)
 {
     for (size_t i = 0; i < q->variant_n; i++)
         if (str_eq(x->key, q->variants[i][0]) || str_eq(x->key, q->variants[i][1]))
@@ -345,15 +364,16 @@ static size_t key_rank(const struct sat_entry *x, const struct sat_question *q)
     return q->variant_n;
 }
 
-static const struct sat_entry *best_entry(const struct sat_table *table,
-                                          const struct sat_question *q, size_t *ret_matching)
+/* The most specific entry for the model, and how many are equally specific. NULL: none matches. */
+static const struct sat_entry *best_entry(const struct sat_table *table, const struct sat_lookup *q,
+                                          size_t *ret_matching)
 {
     const struct sat_entry *best = NULL;
     int best_fit = 0;
     *ret_matching = 0;
     for (size_t i = 0; i < table->n; i++) {
         const struct sat_entry *x = &table->at[i];
-        int now = fit(x, q);
+        int now = match_entry(x, q);
         if (now == 0 || now < best_fit)
             continue;
         *ret_matching = now > best_fit ? 1 : *ret_matching + 1;
@@ -365,7 +385,7 @@ static const struct sat_entry *best_entry(const struct sat_table *table,
 }
 
 struct sat_resolved sat_config_resolve(const struct sat_table *global,
-                                       const struct sat_table *local, const struct sat_question *q)
+                                       const struct sat_table *local, const struct sat_lookup *q)
 {
     struct sat_resolved r = { 0 };
     bool whole, at_home = local && local->n;
@@ -373,11 +393,11 @@ struct sat_resolved sat_config_resolve(const struct sat_table *global,
     const struct sat_entry *layers[] = { sat_table_find(global, S("default")),
                                          at_home ? sat_table_find(local, S("default")) : NULL,
                                          r.override };
-    r.config = stack(layers, countof(layers), &whole);
+    r.config = merge_layers(layers, countof(layers), &whole);
     r.slo = slo_settings_none;
     for (size_t i = 0; i < countof(layers); i++)
         if (layers[i])
-            slo_settings_lay(&r.slo, &layers[i]->slo);
+            slo_settings_merge(&r.slo, &layers[i]->slo);
     if (!whole)
         r.override = NULL;
     return r;
@@ -386,7 +406,7 @@ struct sat_resolved sat_config_resolve(const struct sat_table *global,
 struct sat_resolved sat_config_resolve_compat(const struct sat_table *table, str model, str ns)
 {
     struct sat_resolved r = { .config = sat_config_builtin };
-    lay(&r.config, sat_table_find(table, S("default")), true);
+    overlay_entry(&r.config, sat_table_find(table, S("default")), true);
     for (size_t i = 0; i < table->n; i++) {
         const struct sat_entry *x = &table->at[i];
         if (str_eqc(x->key, "default") || !str_eq(x->model, model) || !str_eq(x->ns, ns))
@@ -394,6 +414,6 @@ struct sat_resolved sat_config_resolve_compat(const struct sat_table *table, str
         r.override = r.override ? r.override : x;
         r.matching++;
     }
-    lay(&r.config, r.override, true);
+    overlay_entry(&r.config, r.override, true);
     return r;
 }

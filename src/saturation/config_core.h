@@ -1,15 +1,15 @@
-/* The saturation ConfigMap: one entry a key, thresholds in YAML.
+/* The saturation ConfigMap: one entry per key, thresholds in YAML.
  *
- * What holds for a model is built up in layers, each field from the last layer that has it: built-in
- * values, the entry `default`, and at most one entry for the model. A namespace may have a ConfigMap
- * of its own, whose entries then take the place of the global ones above the global `default`.
+ * The configuration of a model is built in layers, each field from the last layer that has it:
+ * built-in values, the entry `default`, and at most one entry for the model. A namespace may have a
+ * ConfigMap of its own; its entries then replace the global ones, on top of the global `default`.
  *
- * An entry with `model_id` is for that model (in `namespace`, if it says so); one without is for the
- * model whose variant, scale target or id is the entry's key.
+ * An entry with `model_id` applies to that model (in `namespace`, if given); one without applies to
+ * the model whose variant, scale target or ID is the key of the entry.
  *
- * The original has other rules: a field that is 0 is not set, every entry is judged alone with zeros
- * in place of what it leaves out, and the entries' own selectors are needed. They are here for
- * comparison, under names with `compat`. */
+ * WVA has other rules: a field of 0 is unset, every entry is validated alone with zeros for what it
+ * omits, and only entries with both selectors match. They are here for comparison, in functions
+ * whose names end in `compat`. */
 #ifndef FLYBALL_CONFIG_CORE_H
 #define FLYBALL_CONFIG_CORE_H
 
@@ -23,7 +23,7 @@ enum sat_number {
     SAT_QUEUE_THRESHOLD,
     SAT_KV_SPARE_TRIGGER,
     SAT_QUEUE_SPARE_TRIGGER,
-    SAT_UP_THRESHOLD, /* this and the next: of the token analyzer */
+    SAT_UP_THRESHOLD, /* this and the next: for the token analyzer */
     SAT_DOWN_BOUNDARY,
     SAT_NUMBER_N
 };
@@ -45,18 +45,18 @@ struct sat_table {
 
 extern const struct sat_config sat_config_builtin; /* 0.80, 5, 0.10, 3 */
 
-/* -EBADMSG for what is no such YAML. The seed's era does not know the last fields. */
+/* -EBADMSG: not YAML of this shape. SAT_ERA_SEED ignores the fields that WVA added later. */
 int sat_entry_parse(struct arena *a, str yaml, enum sat_era era, struct sat_entry *ret, err_t *e);
-/* The original's judgement and words, zeros for what is absent. */
+/* WVA's validation with its messages; absent fields are 0. */
 int sat_entry_check_compat(const struct sat_entry *entry, enum sat_era era, err_t *e);
-/* Ours: of a configuration that is complete; NaN is refused as well. */
+/* Our validation, of a complete configuration; NaN is invalid too. */
 int sat_config_check(const struct sat_config *config, err_t *e);
 
-/* ---- a ConfigMap's data as a table */
+/* ---- the data of a ConfigMap as a table */
 
 struct sat_load_problem {
     str key;
-    bool unreadable; /* no YAML of this kind; else values that cannot be */
+    bool unreadable; /* it cannot be parsed; else its values are invalid */
     bool kept;       /* the last good entry of that name stays in force */
     str text;
 };
@@ -68,28 +68,29 @@ struct sat_load {
     size_t problem_n;
 };
 
-/* All of it lives in the arena. `before` is what was in force. */
+/* The result lives in the arena. `before` is the table in force, which replaces entries that are
+ * invalid now. */
 struct sat_load sat_table_load(struct arena *a, const struct json *data,
                                const struct sat_table *before);
 
-/* ---- what holds for a model */
+/* ---- the configuration of a model */
 
-struct sat_question {
+struct sat_lookup {
     str model, ns;
-    const str (*variants)[2]; /* name and scale target of each, by name */
+    const str (*variants)[2]; /* name and scale target of each, sorted by name */
     size_t variant_n;
 };
 
 struct sat_resolved {
     struct sat_config config;
     struct slo_settings slo;
-    const struct sat_entry *override; /* that is part of it; NULL: none */
-    size_t matching;                  /* overrides that would have been as good */
+    const struct sat_entry *override; /* the entry of the model that was applied; NULL: none */
+    size_t matching;                  /* entries that match equally well */
 };
 
 /* `local` may be empty or NULL. */
 struct sat_resolved sat_config_resolve(const struct sat_table *global,
-                                       const struct sat_table *local, const struct sat_question *q);
+                                       const struct sat_table *local, const struct sat_lookup *q);
 struct sat_resolved sat_config_resolve_compat(const struct sat_table *table, str model, str ns);
 
 const struct sat_entry *sat_table_find(const struct sat_table *table, str key);

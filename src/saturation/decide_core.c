@@ -1,13 +1,20 @@
-/* See decide_core.h.
+/* One decision about one model: see decide_core.h.
  *
- * The rule `need` (target_core.c) looks at one moment only. Three things a moment does not show come from the
- * memory between decisions, because on their own they made it swing (2, 4, 8, 16, 9, 3 replicas in 100 s on a
- * step of the load):
- * - a backlog is not a rate. While replicas are on their way, or the backlog shrinks, it asks for no more, unless
- *   it has doubled since they were asked for;
- * - low use says nothing while requests wait or latency is at its target: then nothing is removed. A compute-bound
- *   model has a quarter of its cache full there;
- * - what was added is not removed before it could have served: nothing goes within a start delay. */
+ *     samples ─► sat_analyze ─► apply_memory ─► targets by rule ─► answer_for (with the optimizer) ─► keep_needed
+ *                                                (need, slo, WVA)                                         │
+ *                                        update_memory ◄─ answers, sorted by variant ◄─ apply_zero_rules ◄┘
+ *
+ * The rule `need` (target_core.c) sees one moment only. Three things that a moment does not show
+ * come from the memory between decisions, because without them the rule oscillated (2, 4, 8, 16, 9,
+ * 3 replicas in 100 s on one step of the load):
+ * - A backlog is not a rate. While replicas are starting, or while the backlog shrinks, it does not
+ *   ask for more, unless it has doubled since they were requested.
+ * - Low use proves nothing while requests wait or latency is at its target: then nothing is
+ *   removed. At its latency target, a compute-bound model has only a quarter of its cache full.
+ * - Replicas are not removed before they could have served: nothing is removed within a start delay
+ *   of a scale-up.
+ *
+ * The memory is the caller's, one per model; everything else lives in the arena. */
 #include "decide_core.h"
 
 #include <math.h>
@@ -26,25 +33,27 @@ static int by_variant(const void *a, const void *b)
     return str_cmp(x->variant, y->variant);
 }
 
-/* A backlog from before the last growth would ask for the same again. */
-static void wait_for_effect(const struct decide_input *in, struct sat_targets *targets)
+/* Holds scale-ups: a backlog from before the last one would ask for the same replicas again. */
+static void hold_scale_up(const struct decide_input *in, struct sat_targets *targets)
 {
     for (size_t i = 0; i < in->state_n; i++)
         for (size_t k = 0; k < targets->n; k++) {
             const struct sat_state *s = &in->states[i];
             struct sat_target *t = &targets->at[k];
-            int base = sat_bounded(s, MAX(s->current, s->desired));
+            int base = sat_clamp_to_bounds(s, MAX(s->current, s->desired));
             if (str_eq(t->variant, s->variant) && t->replicas > base) {
                 t->replicas = base;
-                t->reason = S("scale-up waits: replicas that just came have to show their effect");
+                t->reason = S(
+                    "no scale-up: the effect of the replicas that were just added is not visible yet");
             }
         }
 }
 
-/* ---- need: what the moment does not show */
+/* ---- need: what a single moment does not show */
 
 static const double start_delay_default = 120, latency_near = 0.9;
-/* Fewer waiting than one in ten replicas: some pod always has just one, and a large model could never shrink. */
+/* Fewer waiting requests than one per ten replicas do not count: some pod always has one, and a
+ * large model could never scale down. */
 static const double waiting_per_replica = 0.1;
 
 static bool is_near(double value, double target)
@@ -56,19 +65,21 @@ static bool is_growing(const struct decide_input *in)
 {
     for (size_t i = 0; i < in->state_n; i++) {
         const struct sat_state *s = &in->states[i];
-        if (s->pending > s->stuck || (!s->settled && sat_bounded(s, s->desired) > s->current))
+        if (s->pending > s->stuck ||
+            (!s->settled && sat_clamp_to_bounds(s, s->desired) > s->current))
             return true;
     }
     return false;
 }
 
+/* Why no replica may be removed now; "": no reason. */
 static str reason_to_keep(struct arena *a, const struct decide_input *in,
                           const struct sat_analysis *analysis)
 {
     const struct decide_latency *l = &in->latency;
     double delay = in->start_delay > 0 ? in->start_delay : start_delay_default;
     if (analysis->load_queue > waiting_per_replica * analysis->replicas)
-        return arena_printf(a, "%.0f requests wait", analysis->load_queue);
+        return arena_printf(a, "%.0f requests are waiting", analysis->load_queue);
     if (is_near(l->ttft, l->ttft_target))
         return arena_printf(a, "TTFT is %.2f s with a target of %.2f s", l->ttft, l->ttft_target);
     if (is_near(l->itl, l->itl_target))
@@ -78,7 +89,9 @@ static str reason_to_keep(struct arena *a, const struct decide_input *in,
     return S("");
 }
 
-static void recall(struct arena *a, const struct decide_input *in, struct sat_analysis *analysis)
+/* Adds to the analysis what only the past shows. */
+static void apply_memory(struct arena *a, const struct decide_input *in,
+                         struct sat_analysis *analysis)
 {
     const struct decide_memory *m = in->memory;
     if (is_growing(in))
@@ -88,7 +101,7 @@ static void recall(struct arena *a, const struct decide_input *in, struct sat_an
     analysis->keep = reason_to_keep(a, in, analysis);
 }
 
-static void remember(const struct decide_input *in, const struct decide_answers *answers)
+static void update_memory(const struct decide_input *in, const struct decide_answers *answers)
 {
     struct decide_memory *m = in->memory;
     bool grows = false;
@@ -111,15 +124,16 @@ static struct sat_targets capacity_targets(struct arena *a, const struct decide_
     if (in->rules == DECIDE_BY_NEED) {
         struct sat_targets targets = sat_decide(a, &in->config, analysis, in->states, in->state_n);
         if (in->just_grown &&
-            analysis->non_saturated > 0) /* where all are full, the new ones are */
-            wait_for_effect(in, &targets);
+            analysis->non_saturated > 0) /* if all are saturated, the new ones are too */
+            hold_scale_up(in, &targets);
         return targets;
     }
     enum sat_era era = in->rules == DECIDE_SEED ? SAT_ERA_SEED : SAT_ERA_2026;
     return sat_decide_compat(a, era, analysis, in->states, in->state_n);
 }
 
-/* One variant: the capacity's answer, the optimizer's, or what they come to together. */
+/* The answer for one variant: from capacity, from the optimizer, or from arbitration between them.
+ */
 static struct decide_answer answer_for(struct arena *a, const struct decide_input *in, size_t i,
                                        const struct sat_target *capacity, bool scale_down_safe)
 {
@@ -127,7 +141,7 @@ static struct decide_answer answer_for(struct arena *a, const struct decide_inpu
     struct decide_answer answer = {
         .variant = s->variant,
         .current = s->current,
-        .target = sat_bounded(s, capacity ? capacity->replicas : s->current),
+        .target = sat_clamp_to_bounds(s, capacity ? capacity->replicas : s->current),
         .reason = capacity ? capacity->reason : S("no replica reports metrics"),
         .source = capacity && capacity->by_bounds ? DECIDE_FROM_BOUNDS
                   : in->rules == DECIDE_SLO       ? DECIDE_FROM_SLO
@@ -135,7 +149,7 @@ static struct decide_answer answer_for(struct arena *a, const struct decide_inpu
     };
     if (in->mode == DECIDE_CAPACITY || !in->model_targets)
         return answer;
-    int model = sat_bounded(s, in->model_targets[i]);
+    int model = sat_clamp_to_bounds(s, in->model_targets[i]);
     if (in->mode == DECIDE_MODEL_ONLY) {
         answer.target = model;
         answer.source = DECIDE_FROM_MODEL;
@@ -149,13 +163,13 @@ static struct decide_answer answer_for(struct arena *a, const struct decide_inpu
                                                    .capacity_target = answer.target,
                                                    .model_target = model,
                                                    .scale_down_safe = scale_down_safe });
-    answer.target = sat_bounded(s, d.replicas);
+    answer.target = sat_clamp_to_bounds(s, d.replicas);
     answer.source = d.safety_override ? DECIDE_FROM_VETO : DECIDE_FROM_MODEL;
     answer.reason = d.reason;
     return answer;
 }
 
-/* Every answer is about a state. */
+/* The state of a variant; every answer has one. */
 static const struct sat_state *state_of(const struct decide_input *in, str variant)
 {
     size_t i = 0;
@@ -164,10 +178,11 @@ static const struct sat_state *state_of(const struct decide_input *in, str varia
     return &in->states[i];
 }
 
-/* Capacity calls it safe to take one replica away; an optimizer may want to take many. What is left must be
- * enough for the load, without what is added elsewhere and not there yet. */
-static void leave_enough(struct arena *a, struct decide_answers *answers,
-                         const struct decide_input *in)
+/* Capacity analysis confirms only that one replica may go, but an optimizer may remove many. Takes
+ * removals back until the replicas that exist and stay are enough for the load; replicas added
+ * elsewhere are not ready yet. */
+static void keep_needed(struct arena *a, struct decide_answers *answers,
+                        const struct decide_input *in)
 {
     int left = 0;
     for (size_t i = 0; i < answers->n; i++)
@@ -175,7 +190,7 @@ static void leave_enough(struct arena *a, struct decide_answers *answers,
                     answers->at[i].current - state_of(in, answers->at[i].variant)->stuck);
     for (size_t i = 0; i < answers->n; i++) {
         struct decide_answer *x = &answers->at[i];
-        int most = sat_bounded(state_of(in, x->variant), x->current);
+        int most = sat_clamp_to_bounds(state_of(in, x->variant), x->current);
         int back = MIN(most - x->target, answers->needed - left);
         if (back <= 0 || x->source != DECIDE_FROM_MODEL)
             continue;
@@ -189,8 +204,9 @@ static void leave_enough(struct arena *a, struct decide_answers *answers,
     }
 }
 
-/* ---- zero */
+/* ---- scale to zero */
 
+/* An explicit minimum also applies to an idle model. */
 static void keep_minimums(struct arena *a, struct decide_answers *answers,
                           const struct decide_input *in)
 {
@@ -205,6 +221,7 @@ static void keep_minimums(struct arena *a, struct decide_answers *answers,
             }
 }
 
+/* Scales an idle model to zero if that is enabled; else keeps its last replica. */
 static void apply_zero_rules(struct arena *a, struct decide_answers *answers,
                              const struct decide_input *in)
 {
@@ -215,11 +232,11 @@ static void apply_zero_rules(struct arena *a, struct decide_answers *answers,
         targets[i] = (struct sat_target){ x->variant, x->target, x->reason };
         costs[i] = state_of(in, x->variant)->cost;
     }
-    struct enforcer_input rules = { .scale_to_zero = in->scale_to_zero,
-                                    .requests_known = in->requests_known,
-                                    .requests = in->requests,
-                                    .costs = costs };
-    if (!enforce_zero_rules(targets, answers->n, &rules))
+    struct hybrid_zero_input rules = { .scale_to_zero = in->scale_to_zero,
+                                       .requests_known = in->requests_known,
+                                       .requests = in->requests,
+                                       .costs = costs };
+    if (!hybrid_enforce_zero(targets, answers->n, &rules))
         return;
     for (size_t i = 0; i < answers->n; i++) {
         if (answers->at[i].target != targets[i].replicas) {
@@ -234,9 +251,9 @@ static void apply_zero_rules(struct arena *a, struct decide_answers *answers,
 struct decide_answers decide_model(struct arena *a, const struct decide_input *in)
 {
     struct decide_answers answers = { .n = in->state_n };
-    answers.analysis = sat_analyse(a, &in->config, in->replicas, in->replica_n);
+    answers.analysis = sat_analyze(a, &in->config, in->replicas, in->replica_n);
     if (in->rules == DECIDE_BY_NEED && in->memory)
-        recall(a, in, &answers.analysis);
+        apply_memory(a, in, &answers.analysis);
     struct sat_targets targets = capacity_targets(a, in, &answers.analysis);
     answers.needed = targets.needed;
     answers.in_transition = decide_is_compat(in->rules) && targets.in_transition;
@@ -246,9 +263,9 @@ struct decide_answers decide_model(struct arena *a, const struct decide_input *i
                                    answers.analysis.scale_down_safe);
     qsort(answers.at, answers.n, sizeof(*answers.at), by_variant);
     if (in->rules == DECIDE_BY_NEED && in->mode == DECIDE_HYBRID)
-        leave_enough(a, &answers, in);
+        keep_needed(a, &answers, in);
     apply_zero_rules(a, &answers, in);
     if (in->rules == DECIDE_BY_NEED && in->memory)
-        remember(in, &answers);
+        update_memory(in, &answers);
     return answers;
 }

@@ -1,5 +1,5 @@
-/* One decision about one model: analysis, targets, what the optimizer wants, and the rules about zero,
- * in this order, each variant's answer with its reason. */
+/* One decision about one model: analysis, targets, arbitration with the optimizer, and scale to
+ * zero, in this order. Each variant gets a target and a reason. */
 #ifndef FLYBALL_DECIDE_CORE_H
 #define FLYBALL_DECIDE_CORE_H
 
@@ -7,9 +7,9 @@
 
 enum decide_rules {
     DECIDE_BY_NEED,
-    DECIDE_SEED, /* this and the next: compat */
+    DECIDE_SEED, /* this and the next: WVA's rules */
     DECIDE_2026,
-    DECIDE_SLO /* latency targets decide: see slo_core.h */
+    DECIDE_SLO /* latency targets: see slo_core.h */
 };
 
 static inline bool decide_is_compat(enum decide_rules rules)
@@ -19,14 +19,14 @@ static inline bool decide_is_compat(enum decide_rules rules)
 
 enum decide_mode { DECIDE_CAPACITY, DECIDE_HYBRID, DECIDE_MODEL_ONLY };
 
-/* What `need` remembers of a model between decisions; `{0}` remembers nothing. */
+/* What `need` remembers about a model between decisions; `{0}`: nothing yet. */
 struct decide_memory {
     double queue;           /* waiting requests at the last decision */
-    double queue_at_growth; /* and when replicas were last added */
-    double grown_at;        /* s; when that was; 0: never */
+    double queue_at_growth; /* the same when replicas were last added */
+    double grown_at;        /* s; when replicas were last added; 0: never */
 };
 
-struct decide_latency { /* means of the last minute, and their targets; 0 or NaN: not known */
+struct decide_latency { /* s; means of the last minute and their targets; 0 or NaN: unknown */
     double ttft, itl;
     double ttft_target, itl_target;
 };
@@ -35,29 +35,29 @@ struct decide_input {
     enum decide_rules rules;
     enum decide_mode mode;
     struct sat_config config;
-    const struct sat_replica *replicas; /* that are ready */
+    const struct sat_replica *replicas; /* ready ones only */
     size_t replica_n;
-    const struct sat_state *states; /* one a variant */
+    const struct sat_state *states; /* one per variant */
     size_t state_n;
-    struct decide_memory *memory;  /* `need`: changed by the decision; NULL: each stands alone */
-    const struct sat_targets *slo; /* DECIDE_SLO: what the policy wants, by variant */
-    double now;                    /* s; with a memory */
+    struct decide_memory *memory; /* `need`: updated by the decision; NULL: decide without memory */
+    const struct sat_targets *slo; /* DECIDE_SLO: targets of the policy, by variant */
+    double now;                    /* s; only used with a memory */
     double start_delay;            /* s until a replica serves; 0: 120 */
     struct decide_latency latency;
-    bool just_grown; /* replicas came so lately that the samples do not show their effect */
-    const int *model_targets; /* of each state, from the optimizer; NULL: it has no answer */
+    bool just_grown; /* replicas arrived so recently that the samples do not show their effect */
+    const int *model_targets; /* per state, from the optimizer; NULL: no answer */
     bool scale_to_zero;       /* allowed for this model */
     bool requests_known;
     double requests;       /* in the retention period */
-    const bool *keeps_min; /* of each state: its minimum was asked for and holds against zero too */
+    const bool *keeps_min; /* per state: the minimum applies to scale to zero too */
 };
 
 enum decide_source {
     DECIDE_FROM_CAPACITY,
-    DECIDE_FROM_MODEL,  /* or brought together with it */
+    DECIDE_FROM_MODEL,  /* or arbitration with it */
     DECIDE_FROM_VETO,   /* the optimizer was overruled */
     DECIDE_FROM_BOUNDS, /* a minimum or maximum moved it */
-    DECIDE_FROM_ZERO,   /* the rules about zero */
+    DECIDE_FROM_ZERO,   /* scale to zero, or the last replica */
     DECIDE_FROM_SLO     /* latency targets */
 };
 
@@ -72,7 +72,7 @@ struct decide_answers {
     struct decide_answer *at; /* sorted by variant */
     size_t n;
     int needed;
-    bool in_transition; /* compat: nothing is decided until it ends */
+    bool in_transition; /* WVA's rules: nothing is decided until it ends */
     struct sat_analysis analysis;
 };
 

@@ -1,4 +1,5 @@
-/* Arbitration and the enforcer: see hybrid_core.h. */
+/* Arbitration and scale to zero: see hybrid_core.h. The reasons of hybrid_arbitrate() are quoted:
+ * WVA. */
 #include "hybrid_core.h"
 
 #include <math.h>
@@ -47,7 +48,7 @@ struct hybrid_decision hybrid_arbitrate(struct arena *a, struct hybrid_input in)
     return (struct hybrid_decision){ .replicas = in.current, .reason = S("no action needed") };
 }
 
-static bool all_to_zero(struct sat_target *targets, size_t n)
+static bool set_all_to_zero(struct sat_target *targets, size_t n)
 {
     bool changed = false;
     for (size_t i = 0; i < n; i++) {
@@ -58,7 +59,8 @@ static bool all_to_zero(struct sat_target *targets, size_t n)
     return changed;
 }
 
-static bool keep_one(struct sat_target *targets, size_t n, const double *costs)
+/* Gives the cheapest variant one replica if no variant has any. */
+static bool keep_one_replica(struct sat_target *targets, size_t n, const double *costs)
 {
     static const double unknown_cost = 10;
     size_t cheapest = 0;
@@ -79,11 +81,11 @@ static bool keep_one(struct sat_target *targets, size_t n, const double *costs)
     return true;
 }
 
-bool enforce_zero_rules(struct sat_target *targets, size_t n, const struct enforcer_input *in)
+bool hybrid_enforce_zero(struct sat_target *targets, size_t n, const struct hybrid_zero_input *in)
 {
     if (!in->scale_to_zero)
-        return keep_one(targets, n, in->costs);
+        return keep_one_replica(targets, n, in->costs);
     if (!in->requests_known || !(in->requests <= 0))
         return false;
-    return all_to_zero(targets, n);
+    return set_all_to_zero(targets, n);
 }

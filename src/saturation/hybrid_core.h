@@ -1,5 +1,5 @@
-/* Capacity meets model: the saturation analysis has the last word on safety, the optimizer on
- * everything else. And the enforcer: when a model may go to zero. */
+/* Arbitration between capacity and optimizer: the saturation analysis decides about safety, the
+ * optimizer about everything else. And scale to zero: when an idle model loses its last replica. */
 #ifndef FLYBALL_HYBRID_CORE_H
 #define FLYBALL_HYBRID_CORE_H
 
@@ -23,15 +23,16 @@ struct hybrid_decision {
 struct hybrid_decision hybrid_arbitrate(struct arena *a, struct hybrid_input in);
 const char *sat_action_name(int from, int to); /* "scale-up", "scale-down", "no-change" */
 
-struct enforcer_input {
+struct hybrid_zero_input {
     bool scale_to_zero;  /* allowed for this model */
-    bool requests_known; /* how many requests came lately could be read */
+    bool requests_known; /* the number of recent requests could be read */
     double requests;     /* in the retention period */
-    const double *costs; /* of each target; NaN: not known */
+    const double *costs; /* per target; NaN: unknown */
 };
 
-/* Changes the targets (sorted by variant) in place: all to zero when the model is allowed to and idle;
- * otherwise the cheapest keeps one replica. True when something changed. */
-bool enforce_zero_rules(struct sat_target *targets, size_t n, const struct enforcer_input *in);
+/* Changes the targets (sorted by variant) in place: all to zero if that is enabled and the model is
+ * idle; with scale to zero disabled the cheapest variant keeps one replica. Returns whether a
+ * target changed. */
+bool hybrid_enforce_zero(struct sat_target *targets, size_t n, const struct hybrid_zero_input *in);
 
 #endif

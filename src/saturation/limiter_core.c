@@ -1,5 +1,6 @@
-/* See limiter_core.h. A replica needs all its accelerators, so growth is in whole replicas; what is left of
- * a grant that did not suffice for one more is not offered to others in the same cycle. */
+/* See limiter_core.h. A replica needs all its accelerators, so grants are whole replicas; the rest
+ * of a grant that is not enough for one more replica is not offered to other variants in the same
+ * cycle. The reasons are quoted: WVA. */
 #include "limiter_core.h"
 
 #include "text_core.h"
@@ -16,7 +17,7 @@ struct pools {
     size_t n;
 };
 
-static struct pool *find(struct pools *pools, str type)
+static struct pool *find_pool(struct pools *pools, str type)
 {
     for (size_t i = 0; i < pools->n; i++)
         if (str_eq(pools->at[i].type, type))
@@ -24,9 +25,9 @@ static struct pool *find(struct pools *pools, str type)
     return NULL;
 }
 
-static struct pool *find_or_add(struct pools *pools, str type)
+static struct pool *find_or_add_pool(struct pools *pools, str type)
 {
-    struct pool *p = find(pools, type);
+    struct pool *p = find_pool(pools, type);
     if (!p) {
         p = &pools->at[pools->n++];
         *p = (struct pool){ .type = type };
@@ -34,19 +35,19 @@ static struct pool *find_or_add(struct pools *pools, str type)
     return p;
 }
 
-static struct pools take_stock(struct arena *a, const struct limiter_stock *stock, size_t stock_n,
-                               const struct limiter_demand *demands, size_t n)
+static struct pools count_stock(struct arena *a, const struct limiter_stock *stock, size_t stock_n,
+                                const struct limiter_demand *demands, size_t n)
 {
     struct pools pools = { arena_array(a, stock_n + n, sizeof(struct pool)), 0 };
     for (size_t i = 0; i < stock_n; i++)
-        find_or_add(&pools, accelerator_short_name(stock[i].product))->limit += stock[i].count;
+        find_or_add_pool(&pools, sat_accelerator_name(stock[i].product))->limit += stock[i].count;
     for (size_t i = 0; i < n; i++)
-        find_or_add(&pools, demands[i].accelerator)->used +=
+        find_or_add_pool(&pools, demands[i].accelerator)->used +=
             demands[i].current * demands[i].gpus_per_replica;
     return pools;
 }
 
-/* Most saturated first, then the cheapest, then as given. */
+/* Most saturated first, then cheapest, then in input order. */
 static int by_need(const void *a, const void *b)
 {
     const struct limiter_demand *x = *(const struct limiter_demand *const *)a,
@@ -58,10 +59,10 @@ static int by_need(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static void grant(struct pools *pools, const struct limiter_demand *d, struct limiter_grant *g)
+static void grant_gpus(struct pools *pools, const struct limiter_demand *d, struct limiter_grant *g)
 {
     int64_t each = MAX(d->gpus_per_replica, (int64_t)1), wanted = d->target - d->current;
-    struct pool *pool = find_or_add(pools, d->accelerator);
+    struct pool *pool = find_or_add_pool(pools, d->accelerator);
     int64_t available = MAX(pool->limit - pool->used, (int64_t)0);
     int64_t taken = MIN(wanted * each, available), replicas = taken / each;
     pool->used += taken;
@@ -70,7 +71,8 @@ static void grant(struct pools *pools, const struct limiter_demand *d, struct li
     g->limited = replicas < wanted;
 }
 
-static str reason(struct arena *a, const struct limiter_demand *d, const struct limiter_grant *g)
+static str describe_grant(struct arena *a, const struct limiter_demand *d,
+                          const struct limiter_grant *g)
 {
     if (g->target <= d->current)
         return arena_printf(a, "no scale-up (target=%" PRId64 ", current=%" PRId64 ")", g->target,
@@ -82,7 +84,7 @@ static str reason(struct arena *a, const struct limiter_demand *d, const struct 
 struct limiter_grant *limiter_apply(struct arena *a, const struct limiter_stock *stock,
                                     size_t stock_n, const struct limiter_demand *demands, size_t n)
 {
-    struct pools pools = take_stock(a, stock, stock_n, demands, n);
+    struct pools pools = count_stock(a, stock, stock_n, demands, n);
     struct limiter_grant *grants = arena_array(a, n, sizeof(*grants));
     const struct limiter_demand **growing = arena_array(a, n, sizeof(*growing));
     size_t growing_n = 0;
@@ -93,8 +95,8 @@ struct limiter_grant *limiter_apply(struct arena *a, const struct limiter_stock 
     }
     qsort(growing, growing_n, sizeof(*growing), by_need);
     for (size_t i = 0; i < growing_n; i++)
-        grant(&pools, growing[i], &grants[growing[i] - demands]);
+        grant_gpus(&pools, growing[i], &grants[growing[i] - demands]);
     for (size_t i = 0; i < n; i++)
-        grants[i].reason = reason(a, &demands[i], &grants[i]);
+        grants[i].reason = describe_grant(a, &demands[i], &grants[i]);
     return grants;
 }

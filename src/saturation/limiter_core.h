@@ -1,5 +1,5 @@
-/* Growth within the accelerators that a cluster has: targets that ask for more are cut to what is free, the
- * most saturated variant being served first. */
+/* Limits scale-ups to the accelerators of the cluster: targets that ask for more are reduced to
+ * what is free, and the most saturated variant is served first. */
 #ifndef FLYBALL_LIMITER_CORE_H
 #define FLYBALL_LIMITER_CORE_H
 
@@ -10,17 +10,17 @@ struct limiter_stock { /* accelerators of one node, or of several */
     int64_t count;
 };
 
-struct limiter_demand { /* what a variant would get if there were no end of accelerators */
+struct limiter_demand { /* what a variant would get without a limit */
     str variant, accelerator;
     int64_t current, target;
-    int64_t gpus_per_replica; /* 0 counts as 1 where it grows, and as nothing where it is */
-    double spare;             /* of its KV cache, mean over replicas */
+    int64_t gpus_per_replica; /* 0 counts as 1 for new replicas and as 0 for existing ones */
+    double spare;             /* share of the KV cache, mean over replicas */
     double cost;
 };
 
 struct limiter_grant {
     int64_t target;
-    int64_t gpus; /* granted beyond what it has */
+    int64_t gpus; /* granted in addition to what it has */
     bool limited;
     str reason;
 };

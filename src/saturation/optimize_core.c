@@ -1,4 +1,11 @@
-/* See optimize_core.h. */
+/* The model-based optimizer for one model: see optimize_core.h.
+ *
+ *     ConfigMaps ─► optimize_catalog_read ─► struct optimize_catalog (in the snapshot)
+ *     catalog, profiles, load ─► prepare_servers ─► alloc_solve (one variant at a time) ─► targets
+ *
+ * Each variant is one server of alloc_core.h with its current accelerator and its share of the
+ * load. Variants are solved separately because two of them may run on the same hardware with
+ * different profiles. */
 #include "optimize_core.h"
 
 #include "../json/yaml.h"
@@ -13,8 +20,8 @@ static int by_key(const void *a, const void *b)
     return str_cmp((*x)->key, (*y)->key);
 }
 
-/* `*ret_n` is 0 for what is no object. */
-static struct json_member **sorted(struct arena *a, const struct json *obj, size_t *ret_n)
+/* Members sorted by key; `*ret_n` is 0 if `obj` is not an object. */
+static struct json_member **sort_members(struct arena *a, const struct json *obj, size_t *ret_n)
 {
     size_t at = 0;
     struct json_member **members = arena_array(a, json_len(obj) + 1, sizeof(*members));
@@ -28,7 +35,7 @@ static struct json_member **sorted(struct arena *a, const struct json *obj, size
 static void read_costs(struct arena *a, const struct json *costs, struct optimize_catalog *c)
 {
     size_t n;
-    struct json_member **members = sorted(a, costs, &n);
+    struct json_member **members = sort_members(a, costs, &n);
     c->accelerators = arena_array(a, n, sizeof(*c->accelerators));
     for (size_t i = 0; i < n; i++) {
         str key = arena_str(a, members[i]->key);
@@ -69,7 +76,7 @@ static void read_class(struct arena *a, const struct json *tree, struct alloc_cl
 static void read_classes(struct arena *a, const struct json *classes, struct optimize_catalog *c)
 {
     size_t n;
-    struct json_member **members = sorted(a, classes, &n);
+    struct json_member **members = sort_members(a, classes, &n);
     c->classes = arena_array(a, n, sizeof(*c->classes));
     for (size_t i = 0; i < n && !c->problem.n; i++) {
         struct json *tree = NULL;
@@ -93,7 +100,7 @@ struct optimize_catalog optimize_catalog_read(struct arena *a, const struct json
 
 /* ---- one model */
 
-static const struct alloc_class *class_of(const struct optimize_catalog *c, str model)
+static const struct alloc_class *find_class(const struct optimize_catalog *c, str model)
 {
     for (size_t i = 0; i < c->class_n; i++)
         for (size_t k = 0; k < c->classes[i].target_n; k++)
@@ -102,7 +109,7 @@ static const struct alloc_class *class_of(const struct optimize_catalog *c, str 
     return NULL;
 }
 
-static const struct variant_profile *profile_of(const struct optimize_variant *v)
+static const struct variant_profile *find_profile(const struct optimize_variant *v)
 {
     for (size_t i = 0; i < v->spec->profile_n; i++)
         if (str_eq(v->spec->profiles[i].accelerator, v->accelerator))
@@ -110,21 +117,21 @@ static const struct variant_profile *profile_of(const struct optimize_variant *v
     return NULL;
 }
 
-/* Nothing to do is an answer only where that is measured. */
+/* Zero load counts only if it was measured. */
 static int check_load(const struct optimize_input *in, err_t *e)
 {
     const struct sat_load_view *load = &in->load;
     if (!isfinite(load->arrival_per_min) || load->arrival_per_min < 0)
-        return err_set(e, ENODATA, "the rate of requests to model " STR_FMT " is not known",
+        return err_set(e, ENODATA, "request rate of model " STR_FMT " is unknown",
                        STR_ARG(in->model));
     if (load->arrival_per_min == 0 && in->at_work)
         return err_set(e, ENODATA,
-                       "no request to model " STR_FMT
-                       " has ended lately, but its replicas are at work or do not report",
+                       "request rate of model " STR_FMT
+                       " is 0, but its replicas are busy or do not report",
                        STR_ARG(in->model));
     if (load->arrival_per_min > 0 && (!isfinite(load->input_tokens) ||
                                       !isfinite(load->output_tokens) || load->output_tokens <= 0))
-        return err_set(e, ENODATA, "how long requests to model " STR_FMT " are is not known",
+        return err_set(e, ENODATA, "request lengths of model " STR_FMT " are unknown",
                        STR_ARG(in->model));
     return 0;
 }
@@ -134,8 +141,8 @@ static int to_tokens(double value)
     return value > 0 ? (int)fmin(value, INT32_MAX) : 0;
 }
 
-/* The part of the load that a variant carries: as many replicas, so much of it. */
-static double share(const struct optimize_input *in, size_t i)
+/* The share of the load that a variant carries, in proportion to its replicas. */
+static double load_share(const struct optimize_input *in, size_t i)
 {
     double all = 0;
     for (size_t k = 0; k < in->n; k++)
@@ -171,16 +178,17 @@ static struct alloc_server to_server(const struct optimize_input *in, size_t i,
         .current = { .accelerator = v->accelerator,
                      .replicas = v->current,
                      .cost = (float)(v->current * v->spec->cost) },
-        .arrival_per_min = (float)(in->load.arrival_per_min * share(in, i)),
+        .arrival_per_min = (float)(in->load.arrival_per_min * load_share(in, i)),
         .input_tokens = to_tokens(in->load.input_tokens),
         .output_tokens = to_tokens(in->load.output_tokens),
     };
 }
 
-static int prepare(const struct optimize_input *in, struct alloc_profile *profiles,
-                   struct alloc_server *servers, err_t *e)
+/* Fills profiles and servers of all variants; fails at the first one that lacks something. */
+static int prepare_servers(const struct optimize_input *in, struct alloc_profile *profiles,
+                           struct alloc_server *servers, err_t *e)
 {
-    const struct alloc_class *class = class_of(in->catalog, in->model);
+    const struct alloc_class *class = find_class(in->catalog, in->model);
     if (in->catalog->problem.n)
         return err_set(e, EINVAL, STR_FMT, STR_ARG(in->catalog->problem));
     if (!class)
@@ -189,7 +197,7 @@ static int prepare(const struct optimize_input *in, struct alloc_profile *profil
         return -e->code;
     for (size_t i = 0; i < in->n; i++) {
         const struct optimize_variant *v = &in->variants[i];
-        const struct variant_profile *p = profile_of(v);
+        const struct variant_profile *p = find_profile(v);
         if (!p)
             return err_set(e, ENOENT,
                            "variant " STR_FMT " has no complete modelProfile for " STR_FMT,
@@ -204,7 +212,7 @@ int optimize_model(struct arena *a, const struct optimize_input *in, int *ret_ta
 {
     struct alloc_profile *profiles = arena_array(a, in->n, sizeof(*profiles));
     struct alloc_server *servers = arena_array(a, in->n, sizeof(*servers));
-    int r = prepare(in, profiles, servers, e);
+    int r = prepare_servers(in, profiles, servers, e);
     if (r < 0)
         return r;
     struct alloc_system system = { .accelerators = in->catalog->accelerators,
@@ -214,8 +222,7 @@ int optimize_model(struct arena *a, const struct optimize_input *in, int *ret_ta
                                    .unlimited = true,
                                    .compat = in->compat };
     int *targets = arena_array(a, in->n, sizeof(*targets));
-    for (size_t i = 0; i < in->n;
-         i++) { /* each with its own profile: variants may share hardware */
+    for (size_t i = 0; i < in->n; i++) { /* one at a time: see above */
         system.profiles = &profiles[i];
         system.profile_n = 1;
         system.servers = &servers[i];
@@ -223,8 +230,8 @@ int optimize_model(struct arena *a, const struct optimize_input *in, int *ret_ta
         struct alloc_answer answer = alloc_solve(a, &system);
         if (!answer.solved[0])
             return err_set(e, ERANGE,
-                           "variant " STR_FMT " cannot keep its latencies on " STR_FMT
-                           ", or it has no cost",
+                           "variant " STR_FMT " cannot attain its latency targets on " STR_FMT
+                           ", or the accelerator has no cost",
                            STR_ARG(servers[i].name), STR_ARG(in->variants[i].accelerator));
         targets[i] = MAX(answer.solution[0].replicas, in->incomplete ? in->variants[i].current : 0);
     }

@@ -1,6 +1,6 @@
-/* The model-based optimizer for one model: what accelerators cost and what latencies are promised come
- * from two ConfigMaps, how the model performs from its variants' profiles, and the load from metrics; the
- * answer is how many replicas each variant would need to keep the promises. */
+/* The model-based optimizer for one model. Two ConfigMaps define what accelerators cost and which
+ * latencies are promised, the profiles of the variants how the model performs, and metrics the
+ * load; the answer is how many replicas each variant needs to keep the promises. */
 #ifndef FLYBALL_OPTIMIZE_CORE_H
 #define FLYBALL_OPTIMIZE_CORE_H
 
@@ -12,14 +12,14 @@
 struct optimize_catalog { /* lives in the arena it was read into */
     struct alloc_accelerator *accelerators;
     size_t accelerator_n;
-    struct alloc_class *classes; /* by key */
+    struct alloc_class *classes; /* sorted by key */
     size_t class_n;
-    str problem;    /* why it cannot be used as a whole, one sentence; "": it can */
-    size_t skipped; /* accelerators without a readable cost */
+    str problem;    /* why the catalog cannot be used; "": it can */
+    size_t skipped; /* accelerators without a valid cost */
 };
 
-/* `costs`: accelerator to JSON text {"device", "cost"}; `classes`: key to YAML {name, priority, data:
- * [{model, slo-tpot, slo-ttft}]}. Either may be NULL: then there is nothing to optimize by. */
+/* `costs`: accelerator to JSON text {"device", "cost"}; `classes`: key to YAML {name, priority,
+ * data: [{model, slo-tpot, slo-ttft}]}. Either may be NULL: the optimizer then has no answer. */
 struct optimize_catalog optimize_catalog_read(struct arena *a, const struct json *costs,
                                               const struct json *classes);
 
@@ -34,16 +34,16 @@ struct optimize_input {
     str model;
     const struct optimize_variant *variants;
     size_t n;
-    struct sat_load_view load; /* of the whole model; NaN where it is missing or stale */
-    bool at_work;              /* a replica has requests, or does not say whether */
-    bool incomplete;           /* the load of some replicas may not be in `load` yet */
-    bool may_be_zero;          /* the least is 0 replicas, else 1 */
-    bool compat;               /* every variant is given the whole load, as the original does */
+    struct sat_load_view load; /* of the whole model; NaN: missing or stale */
+    bool at_work;              /* a replica has requests, or does not report */
+    bool incomplete;           /* `load` may not include all replicas yet */
+    bool may_be_zero;          /* the minimum is 0 replicas, else 1 */
+    bool compat;               /* give every variant the whole load, as WVA does */
 };
 
-/* `ret_targets[n]`: replicas of each. Fails, in one sentence, when anything is missing for any of them. What is
- * not known is never taken for idle: without a rate there is no answer, and from an incomplete one none that
- * takes replicas away. */
+/* Sets `ret_targets[n]`, the replicas of each variant. Fails if anything is missing for any of
+ * them. Missing metrics are never treated as idle: without a rate there is no answer, and an
+ * incomplete rate never removes replicas. */
 int optimize_model(struct arena *a, const struct optimize_input *in, int *ret_targets, err_t *e);
 
 #endif

@@ -1,9 +1,9 @@
-/* A queueing model of one LLM server: a batch of at most N requests in service, a queue before it, and
- * service rates that depend on how full the batch is. Gives latencies for a rate, and the highest
- * rate that keeps latency targets.
+/* A queueing model of one LLM server: a batch of at most N requests in service, a queue in front of
+ * it, and service rates that depend on how full the batch is. Computes latencies for a rate, and
+ * the highest rate within latency targets.
  *
- * Single precision where the original has it, because its answers are the reference; times are in
- * milliseconds, rates in requests a second outside and a millisecond inside. */
+ * Single precision where WVA has it, because its answers are the reference. Times are in
+ * milliseconds; rates are in requests/s in the interface and in requests/ms inside. */
 #ifndef FLYBALL_QUEUE_CORE_H
 #define FLYBALL_QUEUE_CORE_H
 
@@ -18,22 +18,22 @@ struct queue_spec {
     int batch_max; /* N >= 1 */
     int queue_max; /* Q >= 0 */
     enum queue_times times;
-    float alpha, beta, gamma, delta;   /* delta only by phase */
-    float input_tokens, output_tokens; /* means a request */
-    /* As the original: latency that does not depend on the rate counts as falling with it, so that a target
-     * above it is refused and one below it accepted; and a server without a queue is never solved. */
+    float alpha, beta, gamma, delta;   /* ms; delta only by phase */
+    float input_tokens, output_tokens; /* means per request */
+    /* As WVA: latency that does not depend on the rate is treated as falling with it, so that a target above it is
+     * refused and one below it accepted; and a server without a queue is never solved. */
     bool compat;
 };
 
 struct queue_model {
     struct queue_spec spec;
-    float *service_rate;      /* owned, [N]: requests a ms with n + 1 in service */
+    float *service_rate;      /* owned, [N]: requests/ms with n + 1 in service */
     double *probability;      /* owned, [K + 1] */
-    float rate_min, rate_max; /* requests a second */
+    float rate_min, rate_max; /* requests/s */
 };
 
 struct queue_metrics {
-    float throughput; /* requests a second */
+    float throughput; /* requests/s */
     float response_ms, wait_ms, service_ms;
     float in_service;
     float prefill_ms, token_ms, ttft_ms;
@@ -45,15 +45,15 @@ struct queue_targets { /* 0: no target */
 };
 
 struct queue_size {
-    float rate_ttft, rate_itl, rate_tps; /* requests a second that each target alone allows */
-    struct queue_metrics metrics;        /* at the least of them */
+    float rate_ttft, rate_itl, rate_tps; /* requests/s that each target alone allows */
+    struct queue_metrics metrics;        /* at the lowest of them */
     struct queue_targets achieved;
 };
 
 int queue_init(struct queue_model *model, const struct queue_spec *spec, err_t *e);
 void queue_done(struct queue_model *model);
 
-int queue_analyse(struct queue_model *model, float rate_per_s, struct queue_metrics *ret, err_t *e);
+int queue_analyze(struct queue_model *model, float rate_per_s, struct queue_metrics *ret, err_t *e);
 int queue_solve_size(struct queue_model *model, struct queue_targets targets,
                      struct queue_size *ret, err_t *e);
 

@@ -1,36 +1,35 @@
-/* saturation: how many replicas of which variant? (drop-in for the Workload-Variant-Autoscaler)
+/* saturation: how many replicas should each variant of a model have? A drop-in replacement for the
+ * Workload-Variant-Autoscaler (WVA).
  *
- * A model runs as several variants (one Deployment each, on its own accelerator and at its own cost).
- * From the KV-cache use and queue of every replica follows whether the model needs more or could do
- * with less, and which variant should change.
+ * A model runs as several variants: one Deployment or StatefulSet each, on its own accelerator and
+ * at its own cost. The feature decides from the load and latency of all replicas whether the model
+ * needs more or fewer of them, and which variant should change.
  *
- *   analysis_core   replicas in, spare capacity out
- *   target_core     spare capacity and bounds in, replicas of each variant out, with reasons
- *   hybrid_core     capacity and model-based targets brought together; scale to zero
- *   queue_core      a queueing model of one server: rates and latencies
- *   alloc_core      the model-based optimizer: which accelerator, how many replicas
- *   token_core      the token analyser: capacity in tokens, learnt; vllm_args_core reads command lines
+ * Pure cores (no clock, no I/O; results live in the caller's arena; the order of replicas and
+ * variants in the input does not matter):
+ *
+ *   decide_core     one decision about one model, in order; start reading here
  *   slo_core        replicas by latency targets: learned capacity, forecast, headroom
- *   limiter_core    growth within the accelerators there are
- *   text_core       accelerator names, cache keys, ages, words of a command line
+ *   analysis_core   spare capacity from samples of KV cache and queue
+ *   target_core     replicas of each variant from spare capacity and bounds, with reasons
+ *   hybrid_core     arbitration between capacity and optimizer; scale to zero
+ *   optimize_core   the model-based optimizer for one model: alloc_core on top of queue_core
+ *   token_core      WVA's token analyzer; vllm_args_core reads command lines for it
+ *   limiter_core    scale-up within the accelerators of the cluster
+ *   scale_core      how fast replicas may change; status_core: the status and when to write it
+ *   config_core, zero_core, slo_settings_core, snapshot    ConfigMaps as one immutable value
+ *   dispatch_core   what a watch event triggers
+ *   traffic_core    rates and latency histograms; text_core: names, cache keys, command lines
  *
- *   decide_core     all of a decision about one model, in order
- *   config_core, zero_core, snapshot    what ConfigMaps say, as one immutable value
- *   dispatch_core   what a watch event leads to
- *   scale_core      how fast replicas may change; status_core: what a status says, and when it is written
- *   optimize_core   alloc_core for one model, from ConfigMaps and profiles
+ * Around them:
  *
- * All of these are pure: no clock, no I/O; results live in the caller's arena. The order of replicas
- * and variants in the input changes nothing in the answer. Around them:
- *
- *   collect*              metrics in, for each model in the background
- *   saturation_records    what the watch caches keep; saturation_state: variants, models, the last decision
- *   saturation_gather     what a decision is made of; saturation_engine: decides on its own clock
- *   saturation_turn       writes what was decided
- *   saturation_config     settings and snapshots; saturation_metrics: metrics out
- *   saturation_controller the feature
- *
- * Read first: sat_analyse, sat_decide, decide_model, saturation_decide. */
+ *   collect*              fetch metrics for each model in the background
+ *   saturation_records    fields that the watch caches keep; saturation_state: variants, models, last decisions
+ *   saturation_gather     input of a decision; saturation_engine: the cycle; saturation_slo: the slo policy in it
+ *   saturation_turn       write statuses and scales
+ *   saturation_options    flags and environment; saturation_config: snapshots and the Prometheus client
+ *   saturation_keep       last good entries across restarts; saturation_probe: startup check
+ *   saturation_metrics    exported metrics; saturation_controller: the feature */
 #ifndef FLYBALL_SATURATION_H
 #define FLYBALL_SATURATION_H
 

@@ -1,147 +1,19 @@
-/* The ConfigMaps as one snapshot, and the settings of the process.
+/* ConfigMaps as one snapshot, and the connection to Prometheus that they configure.
  *
- * A setting is what the flag says, else the environment variable of the original, else (for Prometheus)
- * the optimization ConfigMap. Every ConfigMap has a cache of its own that holds nothing else, so
- * watching them costs nothing that grows. What was good stays, also across restarts (saturation_keep.c): a
- * ConfigMap that is deleted or emptied changes nothing, a bad entry keeps its last good value. */
+ * Each ConfigMap has its own cache with a field selector for its name, so watching them costs a
+ * constant amount of memory.
+ *
+ *     cache of a ConfigMap ─► on_..._change ─► text of the last good data ─┐
+ *     kept entries (saturation_keep.c) ──────────► saturation_config_restore ─┴─► replace_snapshot ─► s->snapshot
+ *
+ * The invariant: an edit can only improve the configuration. A ConfigMap that is deleted or emptied
+ * changes nothing, and an invalid entry keeps its last good value, also across restarts. The only
+ * exception is the ConfigMap of a namespace: deleting it makes the global values apply again.
+ *
+ * Readers hold a reference to a snapshot; the texts (`..._text`) are owned by struct saturation. */
 #include "../base/duration.h"
 #include "../base/log.h"
 #include "saturation_state.h"
-
-const struct feature_setting saturation_settings[] = {
-    { "wva-namespace", NULL,
-      "namespace of the global ConfigMaps; $POD_NAMESPACE, else workload-variant-autoscaler-system" },
-    { "wva-config-map", NULL, "ConfigMap with GLOBAL_OPT_INTERVAL; $CONFIG_MAP_NAME" },
-    { "wva-saturation-config-map", NULL,
-      "ConfigMap with the thresholds; $SATURATION_CONFIG_MAP_NAME" },
-    { "wva-scale-to-zero-config-map", NULL, "ConfigMap about models that may go to zero" },
-    { "wva-instance", NULL, "only variants labelled with it; $CONTROLLER_INSTANCE" },
-    { "wva-metrics-source", NULL,
-      "auto, prometheus or pods: auto asks Prometheus where one is named, else the pods" },
-    { "wva-prometheus-url", NULL, "https://...; $PROMETHEUS_BASE_URL, else of the ConfigMap" },
-    { "wva-prometheus-allow-http", NULL, "true: it may be http://; $PROMETHEUS_ALLOW_HTTP" },
-    { "wva-prometheus-token-file", NULL, "bearer token for it; $PROMETHEUS_TOKEN_PATH" },
-    { "wva-prometheus-ca-file", NULL, "who signed its certificate; $PROMETHEUS_CA_CERT_PATH" },
-    { "wva-prometheus-cert-file", NULL, "client certificate; $PROMETHEUS_CLIENT_CERT_PATH" },
-    { "wva-prometheus-key-file", NULL, "its key; $PROMETHEUS_CLIENT_KEY_PATH" },
-    { "wva-prometheus-server-name", NULL,
-      "name in its certificate, in place of the host; $PROMETHEUS_SERVER_NAME" },
-    { "wva-prometheus-skip-verify", NULL,
-      "true: take any certificate; $PROMETHEUS_TLS_INSECURE_SKIP_VERIFY" },
-    { "wva-prometheus-probe", NULL,
-      "true, which --wva means too: begin when it has answered, and end where it does not" },
-    { "wva-rules", NULL,
-      "slo (latency targets), need (KV cache and queue), or the original's seed or 2026 "
-      "(default: slo where servers report token counters, else need)" },
-    { "wva-optimizer", NULL,
-      "off, on or model-only: the model-based optimizer; $EXPERIMENTAL_HYBRID_OPTIMIZATION" },
-    { "wva-transition-timeout", NULL,
-      "a workload that has not moved for so long does not wait for its target (5m)" },
-    { "wva-service-monitor", NULL, "the ServiceMonitor that has us scraped, to warn of its end" },
-    { "wva-inferno-metrics", NULL, "true: show the decisions under inferno_* too" },
-    { 0 },
-};
-
-/* ---- settings */
-
-const char *saturation_setting(const struct saturation *s, const char *flag, const char *env)
-{
-    const char *value = manager_setting(s->manager, flag);
-    if ((!value || !*value) && env)
-        value = getenv(env);
-    return value && *value ? value : NULL;
-}
-
-static str text_setting(struct saturation *s, const char *flag, const char *env,
-                        const char *otherwise)
-{
-    const char *value = saturation_setting(s, flag, env);
-    return arena_str(&s->arena, str_c(value ? value : otherwise));
-}
-
-static bool flag_setting(const struct saturation *s, const char *flag, const char *env)
-{
-    const char *value = saturation_setting(s, flag, env);
-    return value && str_eq_nocase(str_c(value), S("true"));
-}
-
-static int read_rules(struct saturation *s, err_t *e)
-{
-    const char *rules = saturation_setting(s, "wva-rules", NULL);
-    s->o.slo_by_default = !rules;
-    if (!rules || !strcmp(rules, "need"))
-        s->o.rules = DECIDE_BY_NEED;
-    else if (!strcmp(rules, "slo"))
-        s->o.rules = DECIDE_SLO;
-    else if (!strcmp(rules, "seed"))
-        s->o.rules = DECIDE_SEED;
-    else if (!strcmp(rules, "2026"))
-        s->o.rules = DECIDE_2026;
-    else
-        return err_set(e, EINVAL, "--wva-rules is \"%s\", want slo, need, seed or 2026", rules);
-    return 0;
-}
-
-static int read_mode(struct saturation *s, err_t *e)
-{
-    const char *mode = saturation_setting(s, "wva-optimizer", "EXPERIMENTAL_HYBRID_OPTIMIZATION");
-    bool proactive = flag_setting(s, "", "EXPERIMENTAL_PROACTIVE_MODEL") ||
-                     flag_setting(s, "", "WVA_EXPERIMENTAL_PROACTIVE_MODEL");
-    if (mode && !strcmp(mode, "model-only"))
-        s->o.mode = DECIDE_MODEL_ONLY;
-    else if (mode && !strcmp(mode, "on"))
-        s->o.mode = DECIDE_HYBRID;
-    else if (mode && strcmp(mode, "off") != 0)
-        return err_set(e, EINVAL, "--wva-optimizer is \"%s\", want off, on or model-only", mode);
-    else
-        s->o.mode = proactive ? DECIDE_HYBRID : DECIDE_CAPACITY;
-    return 0;
-}
-
-/* What the optimization ConfigMap would say, from the environment: it holds until the ConfigMap says it. */
-static str read_defaults(struct saturation *s)
-{
-    static const char *const keys[] = { "GLOBAL_OPT_INTERVAL",
-                                        "PROMETHEUS_METRICS_CACHE_ENABLED",
-                                        "PROMETHEUS_METRICS_CACHE_TTL",
-                                        "PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL",
-                                        "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD",
-                                        "PROMETHEUS_METRICS_CACHE_UNAVAILABLE_THRESHOLD" };
-    struct json *found = json_new_obj(&s->arena);
-    for (size_t i = 0; i < countof(keys); i++) {
-        const char *value = getenv(keys[i]);
-        if (value && *value)
-            json_set_str(&s->arena, found, keys[i], str_c(value));
-    }
-    return json_to_str(&s->arena, found);
-}
-
-int saturation_read_options(struct saturation *s, err_t *e)
-{
-    const char *timeout = saturation_setting(s, "wva-transition-timeout", NULL);
-    s->o.ns =
-        text_setting(s, "wva-namespace", "POD_NAMESPACE", "workload-variant-autoscaler-system");
-    s->o.optimization_map = text_setting(s, "wva-config-map", "CONFIG_MAP_NAME",
-                                         "workload-variant-autoscaler-variantautoscaling-config");
-    s->o.saturation_map = text_setting(s, "wva-saturation-config-map", "SATURATION_CONFIG_MAP_NAME",
-                                       "saturation-scaling-config");
-    s->o.zero_map =
-        text_setting(s, "wva-scale-to-zero-config-map", NULL, "wva-model-scale-to-zero-config");
-    s->o.monitor = text_setting(s, "wva-service-monitor", NULL,
-                                "workload-variant-autoscaler-controller-manager-metrics-monitor");
-    s->o.instance = text_setting(s, "wva-instance", "CONTROLLER_INSTANCE", "");
-    s->o.zero_by_default = flag_setting(s, "", "WVA_SCALE_TO_ZERO");
-    s->o.defaults = read_defaults(s);
-    s->probe.due = flag_setting(s, "wva-prometheus-probe", NULL);
-    s->o.transition_ns = 300 * NS_PER_S;
-    if (timeout && duration_parse(str_c(timeout), &s->o.transition_ns, e) < 0)
-        return err_wrap(e, "--wva-transition-timeout");
-    saturation_metrics_init(&s->metrics, manager_metrics(s->manager), s->o.instance,
-                            flag_setting(s, "wva-inferno-metrics", NULL));
-    if (read_rules(s, e) < 0 || read_mode(s, e) < 0)
-        return -e->code;
-    return 0;
-}
 
 /* ---- Prometheus */
 
@@ -149,8 +21,8 @@ struct connection {
     const char *url, *token, *token_file, *ca, *cert, *key, *server_name, *skip, *allow_http;
 };
 
-/* A flag counts in any case. Where it or the environment names a URL, the ConfigMap has no say; where the ConfigMap
- * does, it goes before the environment. */
+/* Flags always win. If a flag or the environment sets the URL, the ConfigMap is ignored; if only
+ * the ConfigMap sets it, its other settings win over the environment. */
 static struct connection read_connection(const struct saturation *s, const struct json *data)
 {
     struct connection c = { 0 };
@@ -168,11 +40,11 @@ static struct connection read_connection(const struct saturation *s, const struc
         { &c.allow_http, "wva-prometheus-allow-http", "PROMETHEUS_ALLOW_HTTP" },
     };
     for (size_t i = 0; i < countof(all); i++)
-        *all[i].to = saturation_setting(s, all[i].flag, all[i].key);
+        *all[i].to = saturation_options_get(s, all[i].flag, all[i].key);
     bool named = c.url != NULL;
     for (size_t i = 0; !named && i < countof(all); i++) {
         str value = json_text(json_get(data, all[i].key));
-        if (value.n && !saturation_setting(s, all[i].flag, NULL))
+        if (value.n && !saturation_options_get(s, all[i].flag, NULL))
             *all[i].to = value.p;
     }
     return c;
@@ -182,28 +54,30 @@ static int check_connection(const struct connection *c, err_t *e)
 {
     bool plain = str_starts(str_c(c->url), S("http://"));
     if (!plain && !str_starts(str_c(c->url), S("https://")))
-        return err_set(e, EINVAL, "the URL of Prometheus is \"%s\", want https://...", c->url);
+        return err_set(e, EINVAL, "invalid Prometheus URL \"%s\"; use https://...", c->url);
     if (plain && !(c->allow_http && !strcmp(c->allow_http, "true")))
         return err_set(e, EINVAL,
-                       "the URL of Prometheus is \"%s\": without TLS only where "
-                       "PROMETHEUS_ALLOW_HTTP is \"true\"",
+                       "Prometheus URL \"%s\" does not use TLS; use https:// or set "
+                       "PROMETHEUS_ALLOW_HTTP to \"true\"",
                        c->url);
     bool skips = c->skip && !strcmp(c->skip, "true");
     if (plain &&
         (c->token || c->token_file || c->ca || c->cert || c->key || c->server_name || skips))
-        return err_set(e, EINVAL,
-                       "the URL of Prometheus is \"%s\": a token is not sent without TLS, and "
-                       "settings of TLS make no sense",
-                       c->url);
+        return err_set(
+            e, EINVAL,
+            "Prometheus URL \"%s\" does not use TLS; remove the token and TLS settings or "
+            "use https://",
+            c->url);
     return 0;
 }
 
+/* Creates a client; the TLS context is owned by it afterwards. */
 static int open_prometheus(struct saturation *s, const struct connection *c,
                            struct prom_client **ret, err_t *e)
 {
     struct tls *tls = NULL;
     bool pair = c->cert && c->key, skips = c->skip && !strcmp(c->skip, "true");
-    struct tls_client_options t = { .ca_file = skips ? NULL : c->ca, /* which may say nothing */
+    struct tls_client_options t = { .ca_file = skips ? NULL : c->ca, /* may be unset */
                                     .cert_file = pair ? c->cert : NULL,
                                     .key_file = pair ? c->key : NULL,
                                     .server_name = str_c(c->server_name),
@@ -222,7 +96,7 @@ static int open_prometheus(struct saturation *s, const struct connection *c,
     return r;
 }
 
-/* Feeds begin anew: their questions went to the old client. */
+/* Restarts all feeds: their queries went to the old client. */
 static void restart_feeds(struct saturation *s, struct prom_client *client)
 {
     for (struct map_slot *slot = NULL; (slot = map_next(&s->models, slot));) {
@@ -233,7 +107,7 @@ static void restart_feeds(struct saturation *s, struct prom_client *client)
     saturation_probe_stop(s);
     prom_client_free(s->collector.prometheus);
     s->collector.prometheus = client;
-    saturation_probe(s);
+    saturation_probe_start(s);
     controller_add(s->engine, S(""), S("cycle"));
 }
 
@@ -248,15 +122,17 @@ static void set_text(char **to, str from)
     *to = from.n ? mem_dup(from.p, from.n) : NULL;
 }
 
-int saturation_connect(struct saturation *s, const struct json *data, err_t *e)
+/* A no-op unless a setting changed. On failure metrics are unavailable and s->no_metrics explains
+ * why. */
+int saturation_config_connect(struct saturation *s, const struct json *data, err_t *e)
 {
-    const char *source = saturation_setting(s, "wva-metrics-source", NULL);
+    const char *source = saturation_options_get(s, "wva-metrics-source", NULL);
     struct connection c = read_connection(s, data);
     auto_buf struct buf made_of = { 0 };
     struct prom_client *client = NULL;
     if (source && strcmp(source, "auto") && strcmp(source, "prometheus") && strcmp(source, "pods"))
-        return err_set(e, EINVAL, "--wva-metrics-source is \"%s\", want auto, prometheus or pods",
-                       source);
+        return err_set(e, EINVAL,
+                       "invalid --wva-metrics-source \"%s\"; use auto, prometheus or pods", source);
     if (source && !strcmp(source, "pods"))
         c.url = NULL;
     const char *const parts[] = { c.url, c.token,       c.token_file, c.ca,        c.cert,
@@ -272,7 +148,7 @@ int saturation_connect(struct saturation *s, const struct json *data, err_t *e)
         set_text(&s->no_metrics, str_c(e->text));
     restart_feeds(s, client);
     if (r == 0 && must_use_prometheus(s, source))
-        set_text(&s->no_metrics, S("no Prometheus is named: set PROMETHEUS_BASE_URL"));
+        set_text(&s->no_metrics, S("the URL of Prometheus is not set; set PROMETHEUS_BASE_URL"));
     return r;
 }
 
@@ -284,10 +160,9 @@ static int by_ns(const void *a, const void *b)
     return str_cmp(x->ns, y->ns);
 }
 
-static struct sat_local_source *local_at(struct saturation *s, struct sat_local_source *at,
-                                         size_t *n, str ns)
+/* The source of namespace `ns`, appended if there is none yet. */
+static struct sat_local_source *find_or_add_local(struct sat_local_source *at, size_t *n, str ns)
 {
-    (void)s;
     for (size_t i = 0; i < *n; i++)
         if (str_eq(at[i].ns, ns))
             return &at[i];
@@ -302,15 +177,15 @@ static void gather_locals(struct saturation *s, struct arena *a, struct sat_sour
     const struct configmap_record *r;
     cache_each(r, s->local_saturation)
         if (!str_eq(r->meta.ns, s->o.ns))
-            local_at(s, at, &out->local_n, r->meta.ns)->saturation = r->data;
+            find_or_add_local(at, &out->local_n, r->meta.ns)->saturation = r->data;
     cache_each(r, s->local_zero)
         if (!str_eq(r->meta.ns, s->o.ns))
-            local_at(s, at, &out->local_n, r->meta.ns)->zero = r->data;
+            find_or_add_local(at, &out->local_n, r->meta.ns)->zero = r->data;
     qsort(at, out->local_n, sizeof(*at), by_ns);
     out->locals = at;
 }
 
-static void tell_problems(const struct sat_load *load, str ns)
+static void log_entry_problems(const struct sat_load *load, str ns)
 {
     for (size_t i = 0; i < load->problem_n; i++) {
         const struct sat_load_problem *p = &load->problems[i];
@@ -321,34 +196,34 @@ static void tell_problems(const struct sat_load *load, str ns)
     }
 }
 
-/* What the original would choose by it is not here yet, and nobody should believe that it is. */
-static void tell_idle(const struct sat_table *table)
+/* Warns about settings of WVA that have no effect here. */
+static void warn_ignored_settings(const struct sat_table *table)
 {
     const struct sat_entry *x = sat_table_find(table, S("default"));
     bool tokens = x && str_eqc(x->analyzer, "saturation"), limits = x && x->limiter;
     if (tokens || limits)
-        log_warn("these saturation settings have no meaning here and are ignored",
+        log_warn("ignoring saturation settings that are not supported",
                  KV_C("settings", !limits  ? "analyzerName"
                                   : tokens ? "analyzerName, enableLimiter"
                                            : "enableLimiter"));
 }
 
-static void tell_zero_problems(str problems, str ns)
+static void log_zero_problems(str problems, str ns)
 {
     if (problems.n)
         log_error("Invalid scale-to-zero config", KV("namespace", ns), KV("entries", problems));
 }
 
-static void tell_age_problems(const struct sat_news *news)
+static void log_age_problems(const struct sat_report *report)
 {
-    if (news->age_problems.n)
-        log_error("Invalid metrics cache config, defaults are used",
-                  KV("error", news->age_problems));
+    if (report->age_problems.n)
+        log_error("Invalid metrics cache config; using defaults",
+                  KV("error", report->age_problems));
 }
 
 static str text_or_kept(const struct saturation *s, struct arena *a, const char *text, str map)
 {
-    return text ? str_c(text) : saturation_kept(s, a, map);
+    return text ? str_c(text) : saturation_keep_read(s, a, map);
 }
 
 static struct sat_sources global_sources(const struct saturation *s, struct arena *a, bool kept)
@@ -368,12 +243,14 @@ static struct sat_sources global_sources(const struct saturation *s, struct aren
                                  .defaults = s->o.defaults };
 }
 
-static void renew(struct saturation *s, struct sat_news *news)
+/* Builds a snapshot from the current texts; starts a cycle if the interval changed or thresholds
+ * appeared. */
+static void replace_snapshot(struct saturation *s, struct sat_report *report)
 {
     auto_arena struct arena scratch = { 0 };
     struct sat_sources from = global_sources(s, &scratch, false);
     gather_locals(s, &scratch, &from);
-    struct sat_snapshot *old = s->snapshot, *now = sat_snapshot_new(&from, old, news);
+    struct sat_snapshot *old = s->snapshot, *now = sat_snapshot_new(&from, old, report);
     bool sooner = old->interval_ns != now->interval_ns || (!old->saturation.n && now->saturation.n);
     s->snapshot = now;
     sat_snapshot_unref(old);
@@ -381,28 +258,28 @@ static void renew(struct saturation *s, struct sat_news *news)
         controller_add(s->engine, S(""), S("cycle"));
 }
 
-void saturation_restore(struct saturation *s)
+void saturation_config_restore(struct saturation *s)
 {
     auto_arena struct arena scratch = { 0 };
-    struct sat_news news;
+    struct sat_report report;
     struct json *data = NULL;
     err_t e;
     struct sat_sources good = global_sources(s, &scratch, true);
-    saturation_kept_locals(s, &scratch, &good);
+    saturation_keep_read_locals(s, &scratch, &good);
     uint64_t generation = s->snapshot->generation;
     sat_snapshot_unref(s->snapshot);
-    s->snapshot = sat_snapshot_new(&good, NULL, &news);
-    s->snapshot->generation = generation; /* no reader has seen it */
-    renew(s, &news);
+    s->snapshot = sat_snapshot_new(&good, NULL, &report);
+    s->snapshot->generation = generation; /* no reader has seen this snapshot */
+    replace_snapshot(s, &report);
     if (s->optimization_text || json_parse(&scratch, good.optimization, &data, NULL) < 0)
         return;
-    if (saturation_connect(s, data, &e) < 0)
-        log_error("Prometheus cannot be asked", KV_C("error", e.text));
+    if (saturation_config_connect(s, data, &e) < 0)
+        log_error("cannot create the Prometheus client", KV_C("error", e.text));
 }
 
-/* ---- events. Dispatch is by the cache that tells. */
+/* ---- events: each cache has its own handler */
 
-static bool is_empty(str data)
+static bool has_no_data(str data)
 {
     auto_arena struct arena scratch = { 0 };
     struct json *tree = NULL;
@@ -410,130 +287,133 @@ static bool is_empty(str data)
            !tree->n;
 }
 
-/* An empty ConfigMap is as good as none: what was good stays. */
-static bool stays(const struct record *now)
+/* An empty ConfigMap is treated as missing: the last good data is kept. */
+static bool is_empty_map(const struct record *now)
 {
-    if (!is_empty(((const struct configmap_record *)(const void *)now)->data))
+    if (!has_no_data(((const struct configmap_record *)(const void *)now)->data))
         return false;
-    log_warn("The ConfigMap has no entries, the last good ones stay", KV("name", now->name));
+    log_warn("ConfigMap has no entries; keeping the last good ones", KV("name", now->name));
     return true;
 }
 
-static bool passes(enum sat_configmap which, const struct record *old, const struct record *now)
+static bool is_dispatched(enum sat_configmap which, const struct record *old,
+                          const struct record *now)
 {
     struct sat_event event = { .source = SAT_FROM_CONFIGMAP,
-                               .happening = !now  ? SAT_DELETED
-                                            : old ? SAT_UPDATED
-                                                  : SAT_CREATED,
+                               .type = !now  ? SAT_DELETED
+                                       : old ? SAT_UPDATED
+                                             : SAT_CREATED,
                                .configmap = which,
                                .own = true };
     return sat_dispatch(&event).passes;
 }
 
-static void optimization_changed(void *context, const struct record *old, const struct record *now)
+static void on_optimization_change(void *context, const struct record *old,
+                                   const struct record *now)
 {
     struct saturation *s = context;
-    struct sat_news news;
+    struct sat_report report;
     err_t e;
-    if (!passes(SAT_CONFIGMAP_OPTIMIZATION, old, now) || stays(now))
+    if (!is_dispatched(SAT_CONFIGMAP_OPTIMIZATION, old, now) || is_empty_map(now))
         return;
     set_text(&s->optimization_text, ((const struct configmap_record *)(const void *)now)->data);
-    renew(s, &news);
+    replace_snapshot(s, &report);
     char text[DURATION_TEXT_MAX];
     log_info("Updated global optimization config from ConfigMap",
              KV("interval", duration_text(s->snapshot->interval_ns, text)));
-    if (news.interval_problem.n)
-        log_error("Invalid optimization config, the last interval stays",
-                  KV("error", news.interval_problem));
-    tell_age_problems(&news);
+    if (report.interval_problem.n)
+        log_error("Invalid optimization config; keeping the last interval",
+                  KV("error", report.interval_problem));
+    log_age_problems(&report);
     auto_arena struct arena scratch = { 0 };
     struct json *data = NULL;
     json_parse(&scratch, str_c(s->optimization_text), &data, NULL);
-    if (saturation_connect(s, data, &e) < 0)
-        log_error("Prometheus cannot be asked", KV_C("error", e.text));
+    if (saturation_config_connect(s, data, &e) < 0)
+        log_error("cannot create the Prometheus client", KV_C("error", e.text));
 }
 
-static void saturation_changed(void *context, const struct record *old, const struct record *now)
+static void on_saturation_change(void *context, const struct record *old, const struct record *now)
 {
     struct saturation *s = context;
-    struct sat_news news;
-    if (!passes(SAT_CONFIGMAP_SATURATION, old, now) || stays(now))
+    struct sat_report report;
+    if (!is_dispatched(SAT_CONFIGMAP_SATURATION, old, now) || is_empty_map(now))
         return;
     set_text(&s->saturation_text, ((const struct configmap_record *)(const void *)now)->data);
-    renew(s, &news);
+    replace_snapshot(s, &report);
     log_info("Updated global saturation config from ConfigMap",
-             KV_INT("entries", news.global.loaded));
-    tell_problems(&news.global, s->o.ns);
-    tell_idle(&s->snapshot->saturation);
+             KV_INT("entries", report.global.loaded));
+    log_entry_problems(&report.global, s->o.ns);
+    warn_ignored_settings(&s->snapshot->saturation);
 }
 
-static void zero_changed(void *context, const struct record *old, const struct record *now)
+static void on_zero_change(void *context, const struct record *old, const struct record *now)
 {
     struct saturation *s = context;
-    struct sat_news news;
-    if (!passes(SAT_CONFIGMAP_SATURATION, old, now) || stays(now))
+    struct sat_report report;
+    if (!is_dispatched(SAT_CONFIGMAP_SATURATION, old, now) || is_empty_map(now))
         return;
     set_text(&s->zero_text, ((const struct configmap_record *)(const void *)now)->data);
-    renew(s, &news);
+    replace_snapshot(s, &report);
     log_info("Updated global scale-to-zero config from ConfigMap",
              KV_INT("entries", s->snapshot->zero.n));
-    tell_zero_problems(news.zero_problems, s->o.ns);
+    log_zero_problems(report.zero_problems, s->o.ns);
 }
 
-static void catalog_changed(struct saturation *s, char **text, const struct record *now)
+/* Costs or service classes changed: use them only if they can be read. */
+static void replace_catalog(struct saturation *s, char **text, const struct record *now)
 {
-    struct sat_news news;
+    struct sat_report report;
     auto_arena struct arena scratch = { 0 };
     struct json *data = NULL;
-    if (!now || stays(now)) /* deleted: the last good data stays */
+    if (!now || is_empty_map(now)) /* deleted: keep the last good data */
         return;
     str fresh = ((const struct configmap_record *)(const void *)now)->data;
     bool costs = text == &s->costs_text, read = json_parse(&scratch, fresh, &data, NULL) == 0;
     struct optimize_catalog c =
         optimize_catalog_read(&scratch, costs ? data : NULL, costs ? NULL : data);
     if (!read || c.problem.n) {
-        log_error("The optimizer's config cannot be used, the last good one stays",
-                  KV("name", now->name), KV("error", read ? c.problem : S("it has no data")));
+        log_error("Invalid optimizer config; keeping the last good one", KV("name", now->name),
+                  KV("error", read ? c.problem : S("no data")));
         return;
     }
     set_text(text, fresh);
-    renew(s, &news);
-    log_info("Updated the optimizer's config from ConfigMap", KV("name", now->name),
+    replace_snapshot(s, &report);
+    log_info("Updated optimizer config from ConfigMap", KV("name", now->name),
              KV_INT("accelerators", c.accelerator_n), KV_INT("classes", c.class_n),
              KV_INT("skipped", c.skipped));
 }
 
-static void costs_changed(void *context, const struct record *old, const struct record *now)
+static void on_costs_change(void *context, const struct record *old, const struct record *now)
 {
     struct saturation *s = context;
     (void)old;
-    catalog_changed(s, &s->costs_text, now);
+    replace_catalog(s, &s->costs_text, now);
 }
 
-static void classes_changed(void *context, const struct record *old, const struct record *now)
+static void on_classes_change(void *context, const struct record *old, const struct record *now)
 {
     struct saturation *s = context;
     (void)old;
-    catalog_changed(s, &s->classes_text, now);
+    replace_catalog(s, &s->classes_text, now);
 }
 
-/* A namespace's own: here a deletion counts, the global values hold again. */
-static void local_changed(void *context, const struct record *old, const struct record *now)
+/* The ConfigMap of a namespace: when it is deleted the global values apply again. */
+static void on_local_change(void *context, const struct record *old, const struct record *now)
 {
     struct saturation *s = context;
-    struct sat_news news;
+    struct sat_report report;
     const struct record *any = now ? now : old;
     if (str_eq(any->ns, s->o.ns))
         return;
-    renew(s, &news);
+    replace_snapshot(s, &report);
     const struct sat_local *local = sat_snapshot_local(s->snapshot, any->ns);
     log_info("Updated namespace-local saturation config from ConfigMap", KV("namespace", any->ns),
              KV_INT("entries", local ? local->saturation.n : 0));
     if (!local)
         return;
-    const struct sat_local_news *told = &news.locals[local - s->snapshot->locals];
-    tell_problems(&told->saturation, any->ns);
-    tell_zero_problems(told->zero_problems, any->ns);
+    const struct sat_local_report *report_of_local = &report.locals[local - s->snapshot->locals];
+    log_entry_problems(&report_of_local->saturation, any->ns);
+    log_zero_problems(report_of_local->zero_problems, any->ns);
 }
 
 struct watched {
@@ -545,13 +425,13 @@ struct watched {
 int saturation_config_start(struct saturation *s, err_t *e)
 {
     const struct watched all[] = {
-        { &s->optimization, s->o.ns, s->o.optimization_map, optimization_changed },
-        { &s->saturation, s->o.ns, s->o.saturation_map, saturation_changed },
-        { &s->zero, s->o.ns, s->o.zero_map, zero_changed },
-        { &s->local_saturation, S(""), s->o.saturation_map, local_changed },
-        { &s->local_zero, S(""), s->o.zero_map, local_changed },
-        { &s->classes, s->o.ns, S(SAT_CLASSES_MAP), classes_changed },
-        { &s->costs, s->o.ns, S(SAT_COSTS_MAP), costs_changed },
+        { &s->optimization, s->o.ns, s->o.optimization_map, on_optimization_change },
+        { &s->saturation, s->o.ns, s->o.saturation_map, on_saturation_change },
+        { &s->zero, s->o.ns, s->o.zero_map, on_zero_change },
+        { &s->local_saturation, S(""), s->o.saturation_map, on_local_change },
+        { &s->local_zero, S(""), s->o.zero_map, on_local_change },
+        { &s->classes, s->o.ns, S(SAT_CLASSES_MAP), on_classes_change },
+        { &s->costs, s->o.ns, S(SAT_COSTS_MAP), on_costs_change },
     };
     bool compat = s->o.mode == DECIDE_CAPACITY && decide_is_compat(s->o.rules);
     size_t n = countof(all) - (compat ? 2 : s->o.mode == DECIDE_CAPACITY ? 1 : 0);
@@ -565,11 +445,12 @@ int saturation_config_start(struct saturation *s, err_t *e)
     }
     for (size_t i = 0; i < n; i++)
         cache_handle(*all[i].cache, all[i].handler, s);
-    struct sat_news news;
-    s->snapshot = sat_snapshot_new(&(struct sat_sources){ .defaults = s->o.defaults }, NULL, &news);
-    if (news.interval_problem.n)
-        return err_set(e, EINVAL, "$" STR_FMT, STR_ARG(news.interval_problem));
-    tell_age_problems(&news);
+    struct sat_report report;
+    s->snapshot =
+        sat_snapshot_new(&(struct sat_sources){ .defaults = s->o.defaults }, NULL, &report);
+    if (report.interval_problem.n)
+        return err_set(e, EINVAL, "$" STR_FMT, STR_ARG(report.interval_problem));
+    log_age_problems(&report);
     return saturation_keep_start(s, e);
 }
 

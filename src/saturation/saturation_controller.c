@@ -1,5 +1,14 @@
-/* The feature: see saturation_controller.h. What an event leads to is dispatch_core's answer; kinds that a
- * cluster may not have (ServiceMonitor, ScaledObject) are looked for and watched once they are there. */
+/* The feature: opens caches, connects events to the engine and to the controller of variants, and
+ * owns struct saturation.
+ *
+ *     VariantAutoscaling ─┬─► on_variant_record (state, also on standbys)
+ *                         ├─► on_variant_change ──────► queue of variants (saturation_turn.c)
+ *                         └─► on_variant_for_engine ──► queue of the engine (saturation_engine.c)
+ *     Deployment, StatefulSet ─► on_workload_change ──► both queues
+ *     feed ─► on_fetched (first metrics) ─────────────► queue of the engine
+ *
+ * What an event triggers is decided by dispatch_core.c. Kinds that a cluster may not have
+ * (ServiceMonitor, ScaledObject) are discovered every five minutes and watched once they exist. */
 #include "saturation_controller.h"
 
 #include "../base/file.h"
@@ -9,46 +18,47 @@
 static const int64_t resync_ns = 60 * NS_PER_S, discovery_ns = 300 * NS_PER_S;
 enum { WORKERS = 16 };
 
-/* A list may show another one under the same name, whose beginning and predecessor's end nobody saw. */
-static enum sat_happening happening(const struct record *old, const struct record *now)
+/* A list may contain a new object under an old name; its deletion and creation then had no events
+ * of their own. */
+static enum sat_event_type event_type(const struct record *old, const struct record *now)
 {
     return !now ? SAT_DELETED : old && str_eq(old->uid, now->uid) ? SAT_UPDATED : SAT_CREATED;
 }
 
 /* ---- variants */
 
-static bool spec_matters(const struct variant_record *old, const struct variant_record *now)
+static bool is_spec_changed(const struct variant_record *old, const struct variant_record *now)
 {
     return !old || old->generation != now->generation || old->deleting != now->deleting ||
            !str_eq(old->accelerator, now->accelerator) || !str_eq(old->instance, now->instance) ||
            !str_eq(old->meta.uid, now->meta.uid) || !str_eq(old->spec, now->spec);
 }
 
-/* Told by the cache itself, also while we do not lead: the state is warm when we do. */
-static void variant_kept(void *context, const struct record *old, const struct record *now)
+/* Runs on standbys too, so that the state is complete when they become the leader. */
+static void on_variant_record(void *context, const struct record *old, const struct record *now)
 {
     struct saturation *s = context;
     const struct variant_record *r = (const void *)now;
     if (!now)
-        saturation_drop(s, old->ns, old->name);
-    else if (spec_matters((const void *)old, r))
+        saturation_remove(s, old->ns, old->name);
+    else if (is_spec_changed((const void *)old, r))
         saturation_put(s, r);
 }
 
-static void variant_changed(struct controller *c, const struct record *old,
-                            const struct record *now)
+static void on_variant_change(struct controller *c, const struct record *old,
+                              const struct record *now)
 {
-    struct sat_event event = { .source = SAT_FROM_VARIANT, .happening = happening(old, now) };
+    struct sat_event event = { .source = SAT_FROM_VARIANT, .type = event_type(old, now) };
     if (sat_dispatch(&event).action == SAT_RECONCILE)
         controller_add(c, now->ns, now->name);
 }
 
-/* A new variant is decided on at once. */
-static void variant_for_engine(struct controller *c, const struct record *old,
-                               const struct record *now)
+/* A new variant gets a decision at once. */
+static void on_variant_for_engine(struct controller *c, const struct record *old,
+                                  const struct record *now)
 {
     struct saturation *s = controller_context(c);
-    bool is_new = happening(old, now) == SAT_CREATED;
+    bool is_new = event_type(old, now) == SAT_CREATED;
     const struct variant *v = is_new ? saturation_find(s, now->ns, now->name) : NULL;
     if (v && v->spec.model.n)
         controller_add(c, v->ns, v->spec.model);
@@ -56,11 +66,12 @@ static void variant_for_engine(struct controller *c, const struct record *old,
 
 /* ---- workloads */
 
-static void workload_changed(struct controller *c, const struct record *old,
-                             const struct record *now)
+/* A new workload: reconcile the variants that target it and decide about their models. */
+static void on_workload_change(struct controller *c, const struct record *old,
+                               const struct record *now)
 {
     struct saturation *s = controller_context(c);
-    struct sat_event event = { .source = SAT_FROM_WORKLOAD, .happening = happening(old, now) };
+    struct sat_event event = { .source = SAT_FROM_WORKLOAD, .type = event_type(old, now) };
     if (!now || sat_dispatch(&event).action != SAT_RECONCILE_TARGETING)
         return;
     for (struct map_slot *slot = NULL; (slot = map_next(&s->by_key, slot));) {
@@ -77,7 +88,7 @@ static void workload_changed(struct controller *c, const struct record *old,
 
 /* ---- metrics */
 
-static void ask_pod(void *context, const struct replica_record *pod)
+static void scrape_pod(void *context, const struct replica_record *pod)
 {
     struct sat_feed *feed = context;
     int64_t port = pod->port;
@@ -85,37 +96,38 @@ static void ask_pod(void *context, const struct replica_record *pod)
         return;
     if (!port && str_to_i64(pod->port_note, &port) < 0)
         port = 0;
-    collect_pod(feed, pod->meta.name, pod->ip, port);
+    collect_add_pod(feed, pod->meta.name, pod->ip, port);
 }
 
-static void each_pod(void *context, struct sat_feed *feed)
+static void scrape_pods(void *context, struct sat_feed *feed)
 {
     struct saturation *s = context;
     const struct sat_model *m = container_of(feed, struct sat_model, feed);
     for (const struct variant *v = m->first; v; v = v->next)
-        saturation_each_pod(s, v, ask_pod, feed);
+        saturation_each_pod(s, v, scrape_pod, feed);
 }
 
-static void fetched(void *context, struct sat_feed *feed, bool first)
+static void on_fetched(void *context, struct sat_feed *feed, bool first)
 {
     struct saturation *s = context;
     if (first)
         controller_add(s->engine, feed->ns, feed->model);
 }
 
-/* ---- the ServiceMonitor that has us scraped */
+/* ---- the ServiceMonitor of the controller */
 
-static void monitor_changed(void *context, const struct record *old, const struct record *now)
+/* Warns when the ServiceMonitor is deleted: HPAs would no longer see the targets. quoted: WVA */
+static void on_monitor_change(void *context, const struct record *old, const struct record *now)
 {
     struct saturation *s = context;
     const struct monitor_record *before = (const void *)old, *r = (const void *)(now ? now : old);
     struct sat_event event = { .source = SAT_FROM_SERVICEMONITOR,
-                               .happening = happening(old, now),
+                               .type = event_type(old, now),
                                .own = str_eq(r->meta.ns, s->o.ns) &&
                                       str_eq(r->meta.name, s->o.monitor),
                                .deleting = r->deleting };
-    bool told = before && before->deleting; /* its end was announced before */
-    if (sat_dispatch(&event).action != SAT_ALERT || told || !manager_leads(s->manager))
+    bool already_reported = before && before->deleting; /* deletionTimestamp was already set */
+    if (sat_dispatch(&event).action != SAT_ALERT || already_reported || !manager_leads(s->manager))
         return;
     auto_arena struct arena a = { 0 };
     str message = arena_printf(
@@ -136,59 +148,62 @@ static void monitor_changed(void *context, const struct record *old, const struc
 
 /* ---- kinds that may be absent */
 
-static void discover(struct timer *timer);
+static void discover_kinds(struct timer *timer);
 
-static void look_again(struct saturation *s)
+static void schedule_discovery(struct saturation *s)
 {
     struct loop *loop = manager_loop(s->manager);
     if (!timer_is_set(&s->discovery))
-        timer_set(loop, &s->discovery, loop_mono_ns(loop) + discovery_ns, discover);
+        timer_set(loop, &s->discovery, loop_mono_ns(loop) + discovery_ns, discover_kinds);
 }
 
 static void open_cache(struct saturation *s, const struct cache_spec *spec, struct cache **to)
 {
     err_t e;
     if (manager_cache(s->manager, spec, to, &e) < 0)
-        log_error("a cache cannot be opened", KV_C("error", e.text));
+        log_error("cannot open a cache", KV_C("error", e.text));
 }
 
-static void found_monitors(void *context, const struct resource *resource, const char *failure)
+static void on_monitors_discovered(void *context, const struct resource *resource,
+                                   const char *failure)
 {
     struct saturation *s = context;
     (void)failure;
     if (!resource) {
-        look_again(s);
+        schedule_discovery(s);
         return;
     }
     struct cache_spec spec = monitor_cache;
     spec.ns = s->o.ns;
     open_cache(s, &spec, &s->monitors);
     if (s->monitors)
-        cache_handle(s->monitors, monitor_changed, s);
+        cache_handle(s->monitors, on_monitor_change, s);
 }
 
-static void found_scaled_objects(void *context, const struct resource *resource,
-                                 const char *failure)
+static void on_scaled_objects_discovered(void *context, const struct resource *resource,
+                                         const char *failure)
 {
     struct saturation *s = context;
     (void)failure;
     if (resource)
         open_cache(s, &scaled_object_cache, &s->scaled_objects);
     else
-        look_again(s);
+        schedule_discovery(s);
 }
 
-static void discover(struct timer *timer)
+static void discover_kinds(struct timer *timer)
 {
     struct saturation *s = container_of(timer, struct saturation, discovery);
     struct kube *kube = manager_kube(s->manager);
     if (!s->monitors)
-        kube_discover(kube, S("monitoring.coreos.com/v1"), S("ServiceMonitor"), found_monitors, s);
+        kube_discover(kube, S("monitoring.coreos.com/v1"), S("ServiceMonitor"),
+                      on_monitors_discovered, s);
     if (!s->scaled_objects)
-        kube_discover(kube, S("keda.sh/v1alpha1"), S("ScaledObject"), found_scaled_objects, s);
+        kube_discover(kube, S("keda.sh/v1alpha1"), S("ScaledObject"), on_scaled_objects_discovered,
+                      s);
 }
 
-/* ---- life */
+/* ---- lifecycle */
 
 static int open_caches(struct saturation *s, err_t *e)
 {
@@ -208,22 +223,23 @@ static int open_caches(struct saturation *s, err_t *e)
             return -e->code;
     struct cache_spec namespaces = namespace_cache;
     str only = manager_watch_namespace(s->manager);
-    if (only.n) /* a role for this one namespace is enough */
+    if (only.n) /* a Role for one namespace is then enough */
         namespaces.field_selector =
             arena_printf(&s->arena, "metadata.name=" STR_FMT, STR_ARG(only));
     return manager_cache(s->manager, &namespaces, &s->namespaces, e);
 }
 
-static int start(struct manager *m, void **ret_state, err_t *e)
+/* On failure the caller calls stop_feature() with the state as far as it was built. */
+static int start_feature(struct manager *m, void **ret_state, err_t *e)
 {
     struct saturation *s = mem_zero(1, sizeof(*s));
     *ret_state = s;
     s->manager = m;
-    file_allow_many(); /* each pod that is asked, and each question that hangs, has a socket */
+    file_raise_limit(); /* every pod that is scraped and every query that hangs needs a socket */
     s->collector = (struct sat_collector){
-        .loop = manager_loop(m), .pods = each_pod, .fetched = fetched, .context = s
+        .loop = manager_loop(m), .pods = scrape_pods, .fetched = on_fetched, .context = s
     };
-    if (saturation_read_options(s, e) < 0 || open_caches(s, e) < 0)
+    if (saturation_options_read(s, e) < 0 || open_caches(s, e) < 0)
         return -e->code;
     s->collector.load_matters = s->o.mode != DECIDE_CAPACITY;
     s->collector.traffic_matters = s->o.rules == DECIDE_SLO || s->o.slo_by_default;
@@ -234,18 +250,19 @@ static int start(struct manager *m, void **ret_state, err_t *e)
                                                          .resync_ns = resync_ns,
                                                          .workers = WORKERS });
     s->engine = manager_controller(m, &(struct controller_spec){ .name = "saturation-engine",
-                                                                 .reconcile = saturation_cycle,
+                                                                 .reconcile = saturation_run_cycle,
                                                                  .context = s,
                                                                  .workers = 1 });
-    if (saturation_config_start(s, e) < 0 || saturation_connect(s, NULL, e) < 0)
+    if (saturation_config_start(s, e) < 0 || saturation_config_connect(s, NULL, e) < 0)
         return -e->code;
-    cache_handle(s->variant_records, variant_kept, s); /* before who looks variants up */
-    controller_watch(s->variants, s->variant_records, variant_changed);
-    controller_watch(s->variants, s->deployments, workload_changed);
-    controller_watch(s->variants, s->statefulsets, workload_changed);
-    controller_watch(s->engine, s->variant_records, variant_for_engine);
+    cache_handle(s->variant_records, on_variant_record,
+                 s); /* before handlers that look variants up */
+    controller_watch(s->variants, s->variant_records, on_variant_change);
+    controller_watch(s->variants, s->deployments, on_workload_change);
+    controller_watch(s->variants, s->statefulsets, on_workload_change);
+    controller_watch(s->engine, s->variant_records, on_variant_for_engine);
     controller_add(s->engine, S(""), S("cycle"));
-    timer_set(manager_loop(m), &s->discovery, loop_mono_ns(manager_loop(m)), discover);
+    timer_set(manager_loop(m), &s->discovery, loop_mono_ns(manager_loop(m)), discover_kinds);
     log_info(s->o.mode == DECIDE_CAPACITY
                  ? "Operating in CAPACITY-ONLY mode: reactive capacity-based scaling only"
                  : "Operating in HYBRID mode: capacity analyzer + model-based optimizer with "
@@ -255,18 +272,18 @@ static int start(struct manager *m, void **ret_state, err_t *e)
     return 0;
 }
 
-static bool ready(void *state, struct buf *why_not)
+static bool is_ready(void *state, struct buf *why_not)
 {
-    return saturation_probe_over(state, why_not);
+    return saturation_probe_is_done(state, why_not);
 }
 
-static bool flush(void *state)
+static bool flush_state(void *state)
 {
     const struct saturation *s = state;
     return s->keep && keep_flush(s->keep);
 }
 
-static void stop(void *state)
+static void stop_feature(void *state)
 {
     struct saturation *s = state;
     timer_stop(&s->discovery);
@@ -278,10 +295,10 @@ static void stop(void *state)
 
 const struct feature saturation_feature = {
     .name = "saturation",
-    .summary = "how many replicas of which variant of a model (VariantAutoscaling)",
+    .summary = "scale the variants of a model by load and latency (VariantAutoscaling)",
     .settings = saturation_settings,
-    .start = start,
-    .ready = ready,
-    .flush = flush,
-    .stop = stop,
+    .start = start_feature,
+    .ready = is_ready,
+    .flush = flush_state,
+    .stop = stop_feature,
 };

@@ -1,5 +1,5 @@
-/* Saturation as a feature of the operator: variants, workloads, pods and ConfigMaps are watched, the engine
- * decides on its own clock, and turns write what it decided. */
+/* Saturation as a feature of the operator: it watches variants, workloads, pods and ConfigMaps; the
+ * engine decides periodically, and reconciles write the decisions. */
 #ifndef FLYBALL_SATURATION_CONTROLLER_H
 #define FLYBALL_SATURATION_CONTROLLER_H
 

@@ -1,9 +1,49 @@
-/* The engine: every interval, one decision for each model, from what the caches and feeds hold.
+/* The engine: one decision per model and cycle, from what the caches and feeds hold.
  *
- * Nothing here waits or asks the API server. The engine's queue has two kinds of keys: the cycle over all
- * models, and one model that has news of its own (its first metrics, a new workload). A decision that
- * says something else than the status leads to its variants' keys; the queue keeps each once, so it
- * cannot fill up. */
+ * The problem. A cluster has up to a thousand models, each with a few variants, and every decision
+ * needs configuration, workloads, pods, bounds and metrics. A Prometheus query that hangs or an API
+ * server that restarts must not delay the decisions about other models, and the whole cycle has a
+ * budget of 20 ms of CPU for 1,000 models with 4 variants of 8 replicas each
+ * (bench/saturation_bench.c).
+ *
+ * The invariant. Nothing in this file waits. A decision is a function of memory: watch caches, the
+ * feed of the model, the configuration snapshot and what the model remembers from its last
+ * decision. Whatever is missing or stale is unknown, and unknown is never treated as idle: without
+ * metrics the last target holds, within its bounds.
+ *
+ *      watch caches ──┐
+ *      feed (collect) ┼─► saturation_gather ─► decide_model ─► apply_answer ─┬─► metrics (HPA and KEDA read them)
+ *      snapshot ──────┘        │        slo_step ──┘                         ├─► event ScaleUp or ScaleDown
+ *                              └─► skip_variant (with a reason)              └─► show_view ─► queue of variants
+ *                                                                                              │
+ *                                                           status and scale (saturation_turn) ◄┘
+ *
+ * How it is driven. The engine is a controller with one worker and two kinds of key: "cycle" (no
+ * namespace) decides about every model and schedules itself again; "namespace/model" decides about
+ * one model that cannot wait for the next cycle, because its first metrics arrived or its workload
+ * was created. Keys are deduplicated by the queue, so a burst of events leads to one decision, and
+ * the queue cannot grow beyond the number of models.
+ *
+ * The interval is GLOBAL_OPT_INTERVAL, or the shorter cycle of the slo policy once it has traffic
+ * of any model.
+ *
+ * Which rule decides: slo (latency targets) where it is configured or, by default, where the
+ * servers count tokens; otherwise need (KV cache and queue) or, with --wva-rules, one of WVA's own
+ * rules. See saturation_slo.c and decide_core.c. The optimizer, if enabled, is consulted first and
+ * passed to the decision as an opinion.
+ *
+ * What is written. show_view() compares the new view of a variant with the one that was last shown;
+ * only a difference that a reader would care about (status_core.c) puts the variant on the queue
+ * that writes statuses. In a steady state a cycle therefore sends nothing to the API server.
+ *
+ * Ownership. All intermediate results are in the arena of the reconcile call, which is reset after
+ * each model. What survives is copied: the texts of a view into the variant's own arena, the target
+ * into struct variant.
+ *
+ * Rejected: handing decisions to the writer through a bounded channel, as WVA does. Its channel has
+ * 1,000 entries, and an engine that finds it full blocks. Rejected too: formatting conditions and
+ * setting gauges in every cycle; both are skipped while the decision and its reason stay the same.
+ */
 #include "../base/log.h"
 #include "saturation_slo.h"
 
@@ -14,72 +54,76 @@
     "'. Check that (1) a ServiceMonitor exists for its pods, (2) its selector matches the "        \
     "Service's labels, (3) the pods serve /metrics, (4) Prometheus scrapes the namespace"
 
-/* ---- telling */
+/* ---- showing a decision */
 
-static str keep(struct variant *v, str text)
+static str keep_text(struct variant *v, str text)
 {
-    return arena_str(&v->shown.words, text);
+    return arena_str(&v->shown.texts, text);
 }
 
-/* Takes the view over when it says something new, and has the status written. */
-static void show(struct saturation *s, struct variant *v, const struct sat_view *view, str reason)
+/* Stores the view and queues a status write, unless the view only repeats what is already shown. */
+static void show_view(struct saturation *s, struct variant *v, const struct sat_view *view,
+                      str reason)
 {
-    if (v->decided && sat_view_same(&v->shown.view, view))
+    if (v->decided && sat_view_is_same(&v->shown.view, view))
         return;
-    struct arena old = v->shown.words;
-    v->shown.words = (struct arena){ 0 };
+    struct arena old = v->shown.texts;
+    v->shown.texts = (struct arena){ 0 };
     v->shown.view = *view;
-    v->shown.view.accelerator = keep(v, view->accelerator);
+    v->shown.view.accelerator = keep_text(v, view->accelerator);
     for (int i = 0; i < SAT_CONDITION_N; i++)
-        v->shown.view.conditions[i].message = keep(v, view->conditions[i].message);
-    v->shown.reason = keep(v, reason);
+        v->shown.view.conditions[i].message = keep_text(v, view->conditions[i].message);
+    v->shown.reason = keep_text(v, reason);
     arena_done(&old);
     v->decided = true;
     controller_add(s->variants, v->ns, v->name);
 }
 
-static struct sat_condition condition(bool holds, const char *reason, str message)
+static struct sat_condition make_condition(bool holds, const char *reason, str message)
 {
     return (struct sat_condition){ true, holds, reason, message };
 }
 
 static struct sat_condition target_condition(const struct variant *v, bool found)
 {
-    return condition(found, found ? "TargetFound" : "TargetNotFound",
-                     found ? v->found : v->missing);
+    return make_condition(found, found ? "TargetFound" : "TargetNotFound",
+                          found ? v->found : v->missing);
 }
 
-static struct variant_labels labels_of(const struct variant *v)
+static struct variant_labels make_labels(const struct variant *v)
 {
     return (struct variant_labels){ v->ns, v->name, v->spec.target_name, v->spec.model,
                                     v->accelerator };
 }
 
-/* A variant that takes no part, and says why. */
-static void skip(struct saturation *s, const struct saturation_skipped *x)
+/* Shows why a variant takes no part in the decision. A workload at 0 replicas keeps its metrics,
+ * with a target of 0, so that an HPA or KEDA does not lose them; for any other reason they are
+ * removed. */
+static void skip_variant(struct saturation *s, const struct saturation_skipped *x)
 {
     struct variant *v = x->variant;
-    bool asleep = x->asleep && v->accelerator.n >= 2; /* zero wants to stay zero */
+    bool asleep = x->asleep && v->accelerator.n >= 2; /* see above */
     if (!asleep)
         saturation_metrics_hide(&s->metrics, &v->series, v->ns, v->name);
     if (!x->why.n)
         return;
     struct sat_view view = { .load = v->model->feed.load, .cost = v->spec.cost };
-    view.conditions[SAT_TARGET_RESOLVED] = target_condition(v, saturation_workload(s, v) != NULL);
+    view.conditions[SAT_TARGET_RESOLVED] =
+        target_condition(v, saturation_get_workload(s, v) != NULL);
     bool excluded = saturation_is_excluded(s, v);
     view.conditions[SAT_OPTIMIZATION_READY] =
-        condition(false, excluded ? "NamespaceExcluded" : "SkippedProcessing", x->why);
+        make_condition(false, excluded ? "NamespaceExcluded" : "SkippedProcessing", x->why);
     if (asleep) {
         view.accelerator = v->accelerator;
         view.has_current = view.has_desired = view.applied = true;
         v->desired = 0;
-        struct variant_labels labels = labels_of(v);
+        struct variant_labels labels = make_labels(v);
         saturation_metrics_show(&s->metrics, &v->series, &labels, 0, 0);
     }
-    show(s, v, &view, x->why);
+    show_view(s, v, &view, x->why);
 }
 
-static enum sat_cause cause_of(const struct decide_answer *x)
+static enum sat_cause map_cause(const struct decide_answer *x)
 {
     switch (x->source) {
     case DECIDE_FROM_MODEL:
@@ -98,14 +142,15 @@ static enum sat_cause cause_of(const struct decide_answer *x)
     return SAT_CAUSE_SATURATION;
 }
 
-/* A change is one of the target: from 4 to 3 is down, also where only 2 replicas are there yet. */
-static void tell_change(struct saturation *s, struct variant *v, const struct decide_answer *x,
-                        int from)
+/* Counts, logs and emits a change of the target. The direction compares targets: from 4 to 3 is
+ * down, even while only 2 replicas exist. */
+static void report_change(struct saturation *s, struct variant *v, const struct decide_answer *x,
+                          int from)
 {
-    struct variant_labels labels = labels_of(v);
+    struct variant_labels labels = make_labels(v);
     bool up = x->target > from;
     auto_arena struct arena a = { 0 };
-    saturation_metrics_changed(&s->metrics, &labels, up, cause_of(x));
+    saturation_metrics_count_change(&s->metrics, &labels, up, map_cause(x));
     log_info("Processing decision for VA", KV("namespace", v->ns), KV("variant", v->name),
              KV_C("action", sat_action_name(from, x->target)), KV_INT("current", x->current),
              KV_INT("target", x->target), KV("reason", x->reason));
@@ -121,54 +166,57 @@ static void tell_change(struct saturation *s, struct variant *v, const struct de
                                             x->target, STR_ARG(there), STR_ARG(x->reason)) });
 }
 
-static str and_problems(struct arena *a, const struct variant *v, str text)
+static str append_problems(struct arena *a, const struct variant *v, str text)
 {
     for (size_t i = 0; i < v->spec.problem_n; i++)
         text = arena_printf(a, STR_FMT "; " STR_FMT, STR_ARG(text), STR_ARG(v->spec.problems[i]));
     return text;
 }
 
+/* The condition OptimizationReady: which rule decided, its reason and target, and what is wrong
+ * with the spec. */
 static struct sat_condition optimization_condition(struct arena *a, const struct variant *v,
                                                    const struct decide_answer *x, bool ready)
 {
     if (ready && x->source == DECIDE_FROM_SLO)
-        return condition(true, "LatencyTargets",
-                         and_problems(a, v,
-                                      arena_printf(a, STR_FMT " (target: %d replicas; " STR_FMT ")",
-                                                   STR_ARG(x->reason), x->target,
-                                                   STR_ARG(
-                                                       saturation_slo_promise(a, v->model->slo)))));
+        return make_condition(
+            true, "LatencyTargets",
+            append_problems(a, v,
+                            arena_printf(a, STR_FMT " (target: %d replicas; " STR_FMT ")",
+                                         STR_ARG(x->reason), x->target,
+                                         STR_ARG(saturation_slo_describe(a, v->model->slo)))));
     if (!ready)
-        return condition(false, "MetricsUnavailable", and_problems(a, v, x->reason));
+        return make_condition(false, "MetricsUnavailable", append_problems(a, v, x->reason));
     if (x->source == DECIDE_FROM_VETO)
-        return condition(true, "SaturationSafetyOverride",
-                         and_problems(a, v,
-                                      arena_printf(a, "saturation safety override: " STR_FMT,
-                                                   STR_ARG(x->reason))));
+        return make_condition(true, "SaturationSafetyOverride",
+                              append_problems(a, v,
+                                              arena_printf(a,
+                                                           "saturation safety override: " STR_FMT,
+                                                           STR_ARG(x->reason))));
     bool model = x->source == DECIDE_FROM_MODEL;
     str text = arena_printf(a, "%s: " STR_FMT " (target: %d replicas)",
                             model ? "Hybrid mode" : "saturation-only decision", STR_ARG(x->reason),
                             x->target);
-    return condition(true, model ? "OptimizationSucceeded" : "SaturationOnlyMode",
-                     and_problems(a, v, text));
+    return make_condition(true, model ? "OptimizationSucceeded" : "SaturationOnlyMode",
+                          append_problems(a, v, text));
 }
 
-/* One variant's answer: metrics, event, status. */
-static void apply(struct gathering *g, size_t i, const struct decide_answer *x,
-                  struct sat_condition metrics)
+/* Publishes the answer for one variant: metrics, event and status. */
+static void apply_answer(struct gathering *g, size_t i, const struct decide_answer *x,
+                         struct sat_condition metrics)
 {
     struct saturation *s = g->s;
     struct variant *v = g->variants[i];
     bool fresh = x->target != v->desired;
     int from = v->desired > 0 ? v->desired : x->current;
     if (fresh && x->target != from)
-        tell_change(s, v, x, from);
+        report_change(s, v, x, from);
     if (fresh)
         v->decided_ns = g->now_ns;
     if (fresh && x->target > x->current)
         v->growing = true;
     v->desired = x->target;
-    struct variant_labels labels = labels_of(v);
+    struct variant_labels labels = make_labels(v);
     saturation_metrics_show(&s->metrics, &v->series, &labels, g->present[i], x->target);
     struct sat_view view = {
         .accelerator = v->accelerator,
@@ -183,19 +231,20 @@ static void apply(struct gathering *g, size_t i, const struct decide_answer *x,
     };
     view.conditions[SAT_TARGET_RESOLVED] = target_condition(v, true);
     view.conditions[SAT_METRICS_AVAILABLE] = metrics;
-    const struct sat_condition *told = &v->shown.view.conditions[SAT_OPTIMIZATION_READY];
+    const struct sat_condition *shown = &v->shown.view.conditions[SAT_OPTIMIZATION_READY];
     bool ready = metrics.holds || x->source == DECIDE_FROM_MODEL;
-    bool same = v->decided && told->known && !fresh && str_eq(x->reason, v->shown.reason) &&
-                told->holds == ready;
+    bool same = v->decided && shown->known && !fresh && str_eq(x->reason, v->shown.reason) &&
+                shown->holds == ready;
     view.conditions[SAT_OPTIMIZATION_READY] =
-        same ? *told /* in the same words, which need not be made again */
+        same ? *shown /* the text need not be formatted again */
              : optimization_condition(g->a, v, x, ready);
-    show(s, v, &view, x->reason);
+    show_view(s, v, &view, x->reason);
 }
 
 /* ---- the optimizer */
 
-/* Prometheus shows the highest of a minute. */
+/* Whether replicas arrived so recently that the samples still show the load from before. Prometheus
+ * reports the maximum of the last minute; scraped pods report the last 30 s. */
 static bool has_just_grown(const struct gathering *g)
 {
     int64_t memory_ns = (g->s->collector.prometheus ? 60 : 30) * NS_PER_S;
@@ -206,7 +255,7 @@ static bool has_just_grown(const struct gathering *g)
 }
 
 /* Is any replica known to be busy, or not known to be idle? */
-static bool at_work(const struct gathering *g)
+static bool is_at_work(const struct gathering *g)
 {
     for (size_t i = 0; i < g->replica_n; i++)
         if (!(g->replicas[i].kv_usage <= 0 && g->replicas[i].queue <= 0))
@@ -214,8 +263,9 @@ static bool at_work(const struct gathering *g)
     return false;
 }
 
-/* What the optimizer wants, by variant; NULL: it is off, or has no answer, which it says. */
-static int *optimized(const struct gathering *g)
+/* Returns the replicas that the optimizer wants, by variant. NULL: it is off, or has no answer
+ * (logged). */
+static int *run_optimizer(const struct gathering *g)
 {
     const struct saturation *s = g->s;
     if (s->o.mode == DECIDE_CAPACITY)
@@ -231,7 +281,7 @@ static int *optimized(const struct gathering *g)
                                  .variants = variants,
                                  .n = g->n,
                                  .load = g->m->feed.load,
-                                 .at_work = at_work(g),
+                                 .at_work = is_at_work(g),
                                  .incomplete = g->unknown_n || has_just_grown(g),
                                  .may_be_zero = s->o.zero_by_default,
                                  .compat = decide_is_compat(s->o.rules) };
@@ -240,112 +290,119 @@ static int *optimized(const struct gathering *g)
         in.load.arrival_per_min = NAN;
     if (optimize_model(g->a, &in, targets, &e) == 0)
         return targets;
-    log_debug("the optimizer has no answer: capacity alone decides", KV("namespace", g->m->ns),
+    log_debug("optimizer has no answer; using capacity only", KV("namespace", g->m->ns),
               KV("model", g->m->id), KV_C("error", e.text));
     return NULL;
 }
 
-/* ---- without metrics: what was decided last holds, and an optimizer that knows the load may add to it */
+/* ---- without metrics */
 
-static void hold(struct gathering *g, struct sat_condition metrics)
+/* Keeps the last target of every variant; an optimizer that knows the load may raise it. */
+
+static void hold_variants(struct gathering *g, struct sat_condition metrics)
 {
-    const int *model = optimized(g);
+    const int *model = run_optimizer(g);
     for (size_t i = 0; i < g->n; i++) {
         const struct sat_state *state = &g->states[i];
         log_debug("Could not collect metrics for VA, skipping", KV("namespace", g->m->ns),
                   KV("va", state->variant));
-        int target = sat_bounded(state, state->desired > 0 ? state->desired : state->current);
+        int target =
+            sat_clamp_to_bounds(state, state->desired > 0 ? state->desired : state->current);
         struct decide_answer x = { .variant = state->variant,
                                    .current = state->current,
                                    .target = target,
                                    .reason = S("without metrics the last decision holds") };
-        int more = model ? sat_bounded(state, model[i]) : 0;
+        int more = model ? sat_clamp_to_bounds(state, model[i]) : 0;
         if (more >= target) {
             x.target = more;
             x.source = DECIDE_FROM_MODEL;
             x.reason = S("model-based only (capacity unavailable)");
         }
-        apply(g, i, &x, metrics);
+        apply_answer(g, i, &x, metrics);
     }
 }
 
-/* Who takes over shows at once what was decided before. */
-static void show_last(const struct gathering *g)
+/* Publishes the targets of the previous leader, so that the metrics have no gap while the first
+ * fetch is under way. */
+static void show_last_targets(const struct gathering *g)
 {
     for (size_t i = 0; i < g->n; i++) {
         struct variant *v = g->variants[i];
-        struct variant_labels labels = labels_of(v);
+        struct variant_labels labels = make_labels(v);
         if (v->desired > 0)
             saturation_metrics_show(&g->s->metrics, &v->series, &labels, g->present[i], v->desired);
     }
 }
 
-/* Why nothing can be decided; `known` false: it can. */
-static struct sat_condition metrics_trouble(const struct gathering *g)
+/* Returns the condition that explains why nothing can be decided; `known` is false if it can. */
+static struct sat_condition find_metrics_problem(const struct gathering *g)
 {
     const struct saturation *s = g->s;
     const struct sat_feed *feed = &g->m->feed;
     const struct sat_ages *ages = &s->snapshot->ages;
     int64_t age = g->now_ns - feed->fetched_ns;
     if (s->no_metrics)
-        return condition(false, "PrometheusError", str_c(s->no_metrics));
+        return make_condition(false, "PrometheusError", str_c(s->no_metrics));
     if (feed->failure)
-        return condition(false, s->collector.prometheus ? "PrometheusError" : "MetricsMissing",
-                         arena_printf(g->a, "Failed to query %s: %s",
-                                      s->collector.prometheus ? "Prometheus" : "the pods",
-                                      feed->failure));
+        return make_condition(false, s->collector.prometheus ? "PrometheusError" : "MetricsMissing",
+                              arena_printf(g->a, "Failed to query %s: %s",
+                                           s->collector.prometheus ? "Prometheus" : "the pods",
+                                           feed->failure));
     if (feed->fetched_ns && age > ages->unavailable_ns)
-        return condition(false, "MetricsStale",
-                         arena_printf(g->a,
-                                      "vLLM metrics for model '" STR_FMT
-                                      "' are stale (last update: %llds ago)",
-                                      STR_ARG(g->m->id), (long long)(age / NS_PER_S)));
+        return make_condition(false, "MetricsStale",
+                              arena_printf(g->a,
+                                           "vLLM metrics for model '" STR_FMT
+                                           "' are stale (last update: %llds ago)",
+                                           STR_ARG(g->m->id), (long long)(age / NS_PER_S)));
     if (!g->reporting)
-        return condition(false, "MetricsMissing",
-                         arena_printf(g->a, CHECKLIST, STR_ARG(g->m->id), STR_ARG(g->m->ns)));
+        return make_condition(false, "MetricsMissing",
+                              arena_printf(g->a, CHECKLIST, STR_ARG(g->m->id), STR_ARG(g->m->ns)));
     return (struct sat_condition){ 0 };
 }
 
-static struct sat_condition metrics_found(const struct gathering *g)
+static struct sat_condition describe_metrics(const struct gathering *g)
 {
     if (!g->unknown_n)
-        return condition(true, "MetricsFound",
-                         S("Saturation metrics data is available for scaling decisions"));
-    return condition(true, "MetricsFound",
-                     arena_printf(g->a,
-                                  "Saturation metrics are complete for %zu of %zu ready replicas; "
-                                  "until all report nothing is scaled down",
-                                  g->replica_n - g->unknown_n, g->replica_n));
+        return make_condition(true, "MetricsFound",
+                              S("Saturation metrics data is available for scaling decisions"));
+    return make_condition(
+        true, "MetricsFound",
+        arena_printf(g->a,
+                     "Saturation metrics are complete for %zu of %zu ready replicas; "
+                     "until all report nothing is scaled down",
+                     g->replica_n - g->unknown_n, g->replica_n));
 }
 
-/* Said once when it begins, not in every cycle. */
-static bool is_news(const struct gathering *g, const struct sat_condition *trouble)
+/* A problem is logged once when it begins, not in every cycle. */
+static bool is_new_problem(const struct gathering *g, const struct sat_condition *problem)
 {
     const struct variant *v = g->variants[0];
-    const struct sat_condition *told = &v->shown.view.conditions[SAT_METRICS_AVAILABLE];
-    return !v->decided || !told->known || told->holds || strcmp(told->reason, trouble->reason) != 0;
+    const struct sat_condition *shown = &v->shown.view.conditions[SAT_METRICS_AVAILABLE];
+    return !v->decided || !shown->known || shown->holds ||
+           strcmp(shown->reason, problem->reason) != 0;
 }
 
 /* ---- one model */
 
-static struct sat_config config_of(struct gathering *g)
+static struct sat_config resolve_config(struct gathering *g)
 {
     str(*variants)[2] = arena_array(g->a, g->n, sizeof(*variants));
     for (size_t i = 0; i < g->n; i++) {
         variants[i][0] = g->variants[i]->name;
         variants[i][1] = g->variants[i]->spec.target_name;
     }
-    struct sat_question q = { g->m->id, g->m->ns, (const str(*)[2])variants, g->n };
+    struct sat_lookup q = { g->m->id, g->m->ns, (const str(*)[2])variants, g->n };
     struct sat_resolved r = sat_snapshot_resolve(g->s->snapshot, &q);
     if (r.matching > 1)
-        log_debug("several saturation entries fit the model, the first counts",
+        log_debug("several saturation entries match the model; using the first",
                   KV("namespace", q.ns), KV("model", q.model), KV_INT("entries", r.matching),
                   KV("key", r.override ? r.override->key : S("")));
     g->slo = r.slo;
     return r.config;
 }
 
-/* Who was just woken had no time for requests yet: it stays up for a retention period. */
+/* A model that was just woken has not had time for requests: it stays up for one retention period.
+ */
 static void note_sleep(const struct gathering *g, struct sat_model *m)
 {
     if (g->n && m->asleep)
@@ -353,7 +410,7 @@ static void note_sleep(const struct gathering *g, struct sat_model *m)
     m->asleep = !g->n;
 }
 
-/* Has what was grown come, with metrics of its own? */
+/* Notes when the replicas of the last scale-up are ready and report metrics. */
 static void note_growth(const struct gathering *g)
 {
     for (size_t i = 0; i < g->n; i++) {
@@ -366,7 +423,7 @@ static void note_growth(const struct gathering *g)
     }
 }
 
-static bool was_awake(const struct gathering *g)
+static bool is_past_retention(const struct gathering *g)
 {
     return !g->m->awake_ns || g->now_ns - g->m->awake_ns >= g->m->feed.retention_ns;
 }
@@ -375,13 +432,13 @@ static bool has_own_variant(const struct saturation *s, const struct sat_model *
 {
     str why;
     for (const struct variant *v = m->first; v; v = v->next)
-        if (saturation_manages(s, v, &why))
+        if (saturation_is_managed(s, v, &why))
             return true;
     return false;
 }
 
-/* Metrics are asked for from the first look at the model on, as long as it is ours. */
-static void feed(struct saturation *s, struct sat_model *m, const struct zero_table *zero)
+/* Starts, adjusts or stops the collection of metrics for the model. */
+static void update_feed(struct saturation *s, struct sat_model *m, const struct zero_table *zero)
 {
     if (!has_own_variant(s, m)) {
         collect_stop(&m->feed);
@@ -390,7 +447,7 @@ static void feed(struct saturation *s, struct sat_model *m, const struct zero_ta
     }
     bool to_zero = zero_enabled(zero, m->id, s->o.zero_by_default);
     int64_t fetch_ns = s->snapshot->ages.fetch_ns;
-    if (saturation_slo_watches(s, m))
+    if (saturation_slo_has_traffic(s, m))
         fetch_ns = MIN(fetch_ns, saturation_slo_cycle_ns(s));
     collect_set_interval(&m->feed, fetch_ns);
     m->feed.retention_ns = to_zero ? zero_retention_ns(zero, m->id) : 0;
@@ -399,60 +456,62 @@ static void feed(struct saturation *s, struct sat_model *m, const struct zero_ta
     m->fed = !s->no_metrics;
 }
 
-static void count(const struct saturation *s, const char *outcome)
+static void count_outcome(const struct saturation *s, const char *outcome)
 {
     metric_add(METRIC(s->metrics.cycles, str_c(outcome)), 1);
 }
 
-void saturation_decide(struct saturation *s, struct sat_model *m, struct arena *a)
+/* One decision: gather, skip what cannot take part, hold if metrics are missing, else decide and
+ * publish. */
+void saturation_decide_model(struct saturation *s, struct sat_model *m, struct arena *a)
 {
     const struct zero_table *zero = sat_snapshot_zero(s->snapshot, m->ns);
     struct gathering g = {
         .s = s, .m = m, .model = m, .a = a, .now_ns = loop_mono_ns(manager_loop(s->manager))
     };
-    feed(s, m, zero);
+    update_feed(s, m, zero);
     g.fresh = g.now_ns - m->feed.fetched_ns <= s->snapshot->ages.fresh_ns;
     saturation_gather(&g);
     m->looked_ns = loop_wall_ns(manager_loop(s->manager));
     for (size_t i = 0; i < g.skipped_n; i++)
-        skip(s, &g.skipped[i]);
+        skip_variant(s, &g.skipped[i]);
     note_sleep(&g, m);
     note_growth(&g);
     if (!m->feed.asked && !s->no_metrics)
-        show_last(&g); /* the first metrics are on their way, and will lead here again */
+        show_last_targets(&g); /* the first fetch will trigger another decision */
     if (!g.n || (!m->feed.asked && !s->no_metrics))
         return;
-    struct sat_condition trouble = metrics_trouble(&g);
-    if (trouble.known) {
-        if (is_news(&g, &trouble))
+    struct sat_condition problem = find_metrics_problem(&g);
+    if (problem.known) {
+        if (is_new_problem(&g, &problem))
             log_warn("Safety net activated: emitted fallback metrics", KV("namespace", m->ns),
-                     KV("model", m->id), KV_C("reason", trouble.reason),
-                     KV("message", trouble.message));
-        count(s, "held");
-        hold(&g, trouble);
+                     KV("model", m->id), KV_C("reason", problem.reason),
+                     KV("message", problem.message));
+        count_outcome(s, "held");
+        hold_variants(&g, problem);
         return;
     }
     struct decide_input in = {
         .rules = s->o.rules,
         .mode = s->o.mode,
-        .config = config_of(&g),
+        .config = resolve_config(&g),
         .replicas = g.replicas,
         .replica_n = g.replica_n,
         .states = g.states,
         .state_n = g.n,
         .memory = &m->memory,
         .now = (double)g.now_ns / (double)NS_PER_S,
-        .latency = saturation_latency(&g),
+        .latency = saturation_slo_latency(&g),
         .just_grown = has_just_grown(&g),
-        .model_targets = optimized(&g),
+        .model_targets = run_optimizer(&g),
         .scale_to_zero = m->feed.retention_ns > 0,
-        .requests_known = m->feed.requests_known && was_awake(&g),
+        .requests_known = m->feed.requests_known && is_past_retention(&g),
         .requests = m->feed.requests,
         .keeps_min = g.keeps_min,
     };
     struct sat_targets slo;
-    if (saturation_slo_decides(&g)) {
-        slo = saturation_slo_targets(&g);
+    if (saturation_slo_applies(&g)) {
+        slo = saturation_slo_decide(&g);
         in.rules = DECIDE_SLO;
         in.slo = &slo;
     }
@@ -460,52 +519,54 @@ void saturation_decide(struct saturation *s, struct sat_model *m, struct arena *
     if (answers.in_transition)
         log_info("Model in transition, blocking scaling decisions", KV("namespace", m->ns),
                  KV("model", m->id));
-    struct sat_condition available = metrics_found(&g);
-    for (size_t i = 0; i < answers.n; i++) /* both are by name */
-        apply(&g, i, &answers.at[i], available);
-    count(s, "decided");
+    struct sat_condition available = describe_metrics(&g);
+    for (size_t i = 0; i < answers.n; i++) /* both are sorted by name */
+        apply_answer(&g, i, &answers.at[i], available);
+    count_outcome(s, "decided");
 }
 
 /* ---- the cycle */
 
-/* Without thresholds there are no decisions, and every variant says so. */
-static void tell_not_loaded(struct saturation *s, const struct sat_model *m, struct arena *a)
+/* Without thresholds nothing is decided; every variant gets a condition that explains it. */
+static void report_no_thresholds(struct saturation *s, const struct sat_model *m, struct arena *a)
 {
     str why = arena_printf(a, "ConfigMap " STR_FMT "/" STR_FMT " is missing or has no valid entry",
                            STR_ARG(s->o.ns), STR_ARG(s->o.saturation_map));
     struct sat_view view = { 0 };
-    view.conditions[SAT_OPTIMIZATION_READY] = condition(false, "InvalidConfiguration", why);
+    view.conditions[SAT_OPTIMIZATION_READY] = make_condition(false, "InvalidConfiguration", why);
     for (struct variant *v = m->first; v; v = v->next)
-        show(s, v, &view, why);
+        show_view(s, v, &view, why);
 }
 
-/* A namespace's own thresholds do without global ones. */
-static void decide_or_tell(struct saturation *s, struct sat_model *m, struct arena *a)
+/* Thresholds of the namespace are enough; global ones are then not needed. */
+static void decide_if_configured(struct saturation *s, struct sat_model *m, struct arena *a)
 {
     const struct sat_local *local = sat_snapshot_local(s->snapshot, m->ns);
     if (s->snapshot->saturation.n || (local && local->saturation.n))
-        saturation_decide(s, m, a);
+        saturation_decide_model(s, m, a);
     else
-        tell_not_loaded(s, m, a);
+        report_no_thresholds(s, m, a);
 }
 
-/* Answers whether the slo policy, which has a shorter cycle, decides about any. */
-static bool decide_all(struct saturation *s, struct arena *a)
+/* Returns whether the slo policy, which needs a shorter cycle, has traffic of any model. */
+static bool decide_all_models(struct saturation *s, struct arena *a)
 {
     bool any_watched = false;
     log_debug("Grouped VAs by model", KV_INT("models", s->models.n),
               KV_INT("variants", s->by_key.n));
     for (struct map_slot *slot = NULL; (slot = map_next(&s->models, slot));) {
         struct arena_mark mark = arena_mark(a);
-        decide_or_tell(s, slot->value, a);
-        any_watched |= saturation_slo_watches(s, slot->value);
+        decide_if_configured(s, slot->value, a);
+        any_watched |= saturation_slo_has_traffic(s, slot->value);
         arena_reset(a, mark);
     }
     log_debug("Optimization completed successfully");
     return any_watched;
 }
 
-struct reconciled saturation_cycle(struct reconcile *r)
+/* The controller's reconcile function. The snapshot is held by reference: a ConfigMap that changes
+ * during the cycle does not change the configuration between two models. */
+struct reconciled saturation_run_cycle(struct reconcile *r)
 {
     struct saturation *s = r->context;
     struct sat_snapshot *config = sat_snapshot_ref(s->snapshot);
@@ -515,18 +576,18 @@ struct reconciled saturation_cycle(struct reconcile *r)
         buf_printf(&key, STR_FMT "/" STR_FMT, STR_ARG(r->ns), STR_ARG(r->name));
         struct sat_model *m = map_get(&s->models, buf_str(&key));
         if (m)
-            decide_or_tell(s, m, r->arena);
+            decide_if_configured(s, m, r->arena);
     } else {
         int64_t before = clock_cpu_ns();
         bool any_watched = false;
-        saturation_remember(s);
+        saturation_keep_update(s);
         metric_set(METRIC_ALONE(s->metrics.models), (double)s->models.n);
         if (!config->saturation.n)
             log_info("Saturation scaling config not loaded yet, skipping optimization");
         if (!s->models.n)
             log_debug("No active VariantAutoscalings found, skipping optimization");
         else
-            any_watched = decide_all(s, r->arena);
+            any_watched = decide_all_models(s, r->arena);
         metric_observe(METRIC_ALONE(s->metrics.cycle_seconds),
                        (double)(clock_cpu_ns() - before) / 1e9);
         result = reconciled_after(any_watched ? saturation_slo_cycle_ns(s) : config->interval_ns);

@@ -1,17 +1,27 @@
-/* See saturation_gather.h. */
+/* Gathers the input of a decision: see saturation_gather.h.
+ *
+ *     model ─► each variant ─► managed? workload? accelerator label? own workload? ──no──► skipped, with a reason
+ *                                         │ yes
+ *                              bounds, replicas, stuck and settled ─► struct sat_state
+ *                              pods ─► feed samples ────────────────► struct sat_replica
+ *
+ * The invariant: every ready pod becomes a replica, with or without a sample. One without counts as
+ * unknown, and unknown replicas count as pending, so that nothing is scaled down before all of them
+ * report. */
 #include "saturation_gather.h"
 
 #include <math.h>
 
 /* ---- replicas and states */
 
-static double believed(const struct gathering *g, double value)
+static double value_if_fresh(const struct gathering *g, double value)
 {
     return g->fresh ? value : NAN;
 }
 
+/* Adds the traffic of one replica, and its start delay if it just became ready. */
 static void add_traffic(struct gathering *g, const struct replica_record *pod,
-                        const struct traffic_replica *t)
+                        const struct sat_traffic_replica *t)
 {
     struct gather_traffic *to = &g->traffic[g->n - 1];
     const double values[GATHER_FIELD_N] = {
@@ -32,6 +42,7 @@ static void add_traffic(struct gathering *g, const struct replica_record *pod,
             fmax(isnan(to->start_delay) ? 0 : to->start_delay, (double)delay / (double)NS_PER_S);
 }
 
+/* Adds a ready pod, with its sample if there is one. */
 static void add_replica(void *context, const struct replica_record *pod)
 {
     struct gathering *g = context;
@@ -45,10 +56,10 @@ static void add_replica(void *context, const struct replica_record *pod)
         g->replicas = more;
         g->replica_cap = cap;
     }
-    const struct sat_sample *sample = collect_sample(&g->m->feed, pod->meta.name);
+    const struct sat_sample *sample = collect_get_sample(&g->m->feed, pod->meta.name);
     g->traffic[g->n - 1].ready++;
     if (g->s->collector.traffic_matters)
-        add_traffic(g, pod, sample && g->fresh ? &sample->traffic : &traffic_replica_unknown);
+        add_traffic(g, pod, sample && g->fresh ? &sample->traffic : &sat_traffic_replica_unknown);
     g->reporting += sample && (!isnan(sample->kv) || !isnan(sample->queue));
     g->unknown +=
         !sample || !g->fresh || isnan(sample->kv) || isnan(sample->queue) || sample->partial;
@@ -57,8 +68,8 @@ static void add_replica(void *context, const struct replica_record *pod)
         .variant = g->at->name,
         .accelerator = g->at->accelerator,
         .cost = g->at->spec.cost,
-        .kv_usage = sample ? believed(g, sample->kv) : NAN,
-        .queue = sample ? believed(g, sample->queue) : NAN,
+        .kv_usage = sample ? value_if_fresh(g, sample->kv) : NAN,
+        .queue = sample ? value_if_fresh(g, sample->queue) : NAN,
     };
 }
 
@@ -67,7 +78,8 @@ static int to_count(int64_t value)
     return (int)MAX((int64_t)0, MIN(value, (int64_t)SAT_REPLICAS_MAX));
 }
 
-/* Nothing moved for so long that waiting for the last target makes no sense. */
+/* Whether nothing moved within the transition timeout, so that waiting for the last target is
+ * useless. */
 static bool is_settled(const struct saturation *s, struct variant *v, int current, int wanted,
                        int64_t now_ns)
 {
@@ -77,7 +89,8 @@ static bool is_settled(const struct saturation *s, struct variant *v, int curren
     return now_ns - MAX(v->steady_ns, v->decided_ns) > s->o.transition_ns;
 }
 
-/* Replicas that have had their time to become ready. Before is_settled(), which notes `current`. */
+/* Replicas that did not become ready within the transition timeout. Call before is_settled(), which
+ * stores `current`. */
 static int stuck_replicas(const struct saturation *s, struct variant *v, int current, int ready,
                           int64_t now_ns)
 {
@@ -90,9 +103,10 @@ static int stuck_replicas(const struct saturation *s, struct variant *v, int cur
     return v->waiting_ns && now_ns - since_ns > s->o.transition_ns ? current - ready : 0;
 }
 
+/* Adds the state of a variant and all its replicas. */
 static void add_variant(struct gathering *g, struct variant *v, const struct workload_record *w)
 {
-    struct variant_bounds b = saturation_bounds(g->s, v);
+    struct variant_bounds b = saturation_get_bounds(g->s, v);
     int wanted = to_count(w->wanted), current = to_count(w->replicas), ready = to_count(w->ready);
     current = current ? current : wanted;
     int stuck = stuck_replicas(g->s, v, current, ready, g->now_ns);
@@ -119,38 +133,38 @@ static void add_variant(struct gathering *g, struct variant *v, const struct wor
     g->traffic[g->n - 1] = (struct gather_traffic){ .start_delay = NAN };
     saturation_each_pod(g->s, v, add_replica, g);
     g->unknown_n += (size_t)g->unknown;
-    if (!decide_is_compat(g->s->o.rules)) /* what is not known may be busy: nothing shrinks */
+    if (!decide_is_compat(g->s->o.rules)) /* unknown may be busy: do not scale down */
         g->states[g->n - 1].pending += g->unknown;
 }
 
-/* ---- who takes part */
+/* ---- variants that take part */
 
-/* Why a variant takes no part; "" when it does. */
+/* Why a variant is skipped; "": it takes part. */
 static str reason_to_skip(struct arena *a, const struct variant *v, const struct workload_record *w)
 {
     if (v->accelerator.n < 2)
         return arena_printf(a,
                             "label " SAT_ACCELERATOR_LABEL " is \"" STR_FMT
-                            "\", want the accelerator's name in two characters or more",
+                            "\"; set it to the accelerator's name, at least two characters",
                             STR_ARG(v->accelerator));
-    if (!saturation_knows_kind(v))
+    if (!saturation_can_scale_kind(v))
         return arena_printf(a,
                             "scaleTargetRef has kind " STR_FMT
                             ", which cannot be scaled; use a Deployment or StatefulSet",
                             STR_ARG(v->spec.target_kind));
     if (!w)
-        return arena_printf(a, "scale target " STR_FMT " does not exist",
-                            STR_ARG(v->spec.target_name));
+        return arena_printf(a, "scale target " STR_FMT " not found", STR_ARG(v->spec.target_name));
     if (w->wanted <= 0 && !(v->spec.has_min && v->spec.min == 0))
         return arena_printf(a, "scale target " STR_FMT " has 0 replicas: inactive",
                             STR_ARG(v->spec.target_name));
     return S("");
 }
 
-/* Two variants of a model with one workload would count its pods twice: the first by name has it. */
-static str taken_by(const struct gathering *g, const struct variant *v)
+/* Two variants with one workload would count its pods twice: the first by name owns it. "": no
+ * conflict. */
+static str find_owner_conflict(const struct gathering *g, const struct variant *v)
 {
-    const struct variant *rival = saturation_rival(g->s, v);
+    const struct variant *rival = saturation_find_rival(g->s, v);
     if (rival)
         return arena_printf(g->a,
                             "scale target " STR_FMT " belongs to variant " STR_FMT
@@ -184,16 +198,16 @@ void saturation_gather(struct gathering *g)
     g->traffic = arena_array(g->a, n, sizeof(*g->traffic));
     for (struct variant *v = g->m->first; v; v = v->next) {
         str why;
-        if (!saturation_manages(g->s, v, &why)) {
+        if (!saturation_is_managed(g->s, v, &why)) {
             add_skipped(g, v, saturation_is_excluded(g->s, v) ? why : S(""), false);
             continue;
         }
-        const struct workload_record *w = saturation_workload(g->s, v);
+        const struct workload_record *w = saturation_get_workload(g->s, v);
         if (w)
-            saturation_meet(v, w);
+            saturation_bind_workload(v, w);
         why = reason_to_skip(g->a, v, w);
         if (!why.n)
-            why = taken_by(g, v);
+            why = find_owner_conflict(g, v);
         if (why.n)
             add_skipped(g, v, why, w && w->wanted <= 0);
         else

@@ -1,5 +1,5 @@
-/* What a decision about one model is made of, gathered from caches and feeds: its variants that take part,
- * with their states, their ready replicas with their samples, and the variants that take no part. */
+/* The input of a decision about one model, gathered from caches and feeds: the variants that take
+ * part with their states, their ready replicas with samples, and the variants that are skipped. */
 #ifndef FLYBALL_SATURATION_GATHER_H
 #define FLYBALL_SATURATION_GATHER_H
 
@@ -7,11 +7,12 @@
 
 struct saturation_skipped {
     struct variant *variant;
-    str why;     /* "": it is not ours, and nothing is said of it */
+    str why;     /* "": not managed by this controller; nothing is shown */
     bool asleep; /* its workload has 0 replicas */
 };
 
-/* What a variant's ready replicas report to the slo policy, summed over those that say it. */
+/* What the ready replicas of a variant report to the slo policy, summed over those that report the
+ * field. */
 enum gather_field {
     GATHER_ITL_SUM,
     GATHER_ITL_COUNT,
@@ -28,15 +29,15 @@ enum gather_field {
 struct gather_traffic {
     int ready;
     double sum[GATHER_FIELD_N];
-    int n[GATHER_FIELD_N];
-    double start_delay; /* s; of a pod that became ready since the last look; NaN: none did */
+    int n[GATHER_FIELD_N]; /* replicas that report the field */
+    double start_delay; /* s; of a pod that became ready since the last decision; NaN: none did */
 };
 
 struct gathering {
     struct saturation *s;
-    struct sat_model *model; /* the same as `m` */
+    struct sat_model *model; /* the same as `m`, writable */
     const struct sat_model *m;
-    struct slo_settings slo;        /* of the configuration */
+    struct slo_settings slo;        /* from the configuration */
     struct gather_traffic *traffic; /* of each variant */
     struct arena *a;
     struct variant **variants; /* that take part */
@@ -46,17 +47,18 @@ struct gathering {
     size_t n;
     struct saturation_skipped *skipped;
     size_t skipped_n;
-    const struct variant *at; /* whose pods are being looked at */
+    const struct variant *at; /* whose pods are being added */
     struct sat_replica *replicas;
     size_t replica_n, replica_cap;
-    size_t reporting; /* of them that have a sample */
-    int unknown;      /* of this variant, that lack one or a part of it */
-    size_t unknown_n; /* of all */
+    size_t reporting; /* replicas that have a sample */
+    int unknown;      /* replicas of `at` whose sample is missing, stale or incomplete */
+    size_t unknown_n; /* the same of all variants */
     int64_t now_ns;   /* mono */
-    bool fresh;       /* the samples are young enough to be believed idle */
+    bool fresh;       /* the samples are recent enough to prove that a replica is idle */
 };
 
-/* `s`, `m`, `a`, `now_ns` and `fresh` are given; the rest is found and lives in the arena. */
+/* The caller sets `s`, `m`, `model`, `a`, `now_ns` and `fresh`; the rest is filled in and lives in
+ * the arena. */
 void saturation_gather(struct gathering *g);
 
 #endif

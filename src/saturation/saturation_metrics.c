@@ -1,4 +1,9 @@
-/* See saturation_metrics.h. */
+/* Exported metrics: see saturation_metrics.h.
+ *
+ * A series is identified by its labels, and a label may change (accelerator, model, workload).
+ * struct variant_series holds the labels that are exported, so that the old series can be removed;
+ * gauges are set only when a value changes, because a cycle over 1,000 models has 4,000 variants.
+ * Names and help of wva_* and inferno_* are quoted: WVA. */
 #include "saturation_metrics.h"
 
 static const char *const causes[SAT_CAUSE_N] = {
@@ -9,8 +14,9 @@ static const char *const causes[SAT_CAUSE_N] = {
 
 static const double cycle_bounds[] = { .0001, .001, .005, .01, .02, .05, .1, .5, 1 };
 
-static struct metric_family *family(struct metrics *r, const struct saturation_metrics *m,
-                                    struct metric_spec spec)
+/* Adds the label controller_instance, if there is an instance. */
+static struct metric_family *register_family(struct metrics *r, const struct saturation_metrics *m,
+                                             struct metric_spec spec)
 {
     size_t n = 0;
     while (spec.labels[n])
@@ -20,26 +26,26 @@ static struct metric_family *family(struct metrics *r, const struct saturation_m
     return metrics_family(r, &spec);
 }
 
-static struct metric_family *gauge(struct metrics *r, const struct saturation_metrics *m,
-                                   const char *name, const char *help)
+static struct metric_family *register_gauge(struct metrics *r, const struct saturation_metrics *m,
+                                            const char *name, const char *help)
 {
-    return family(r, m,
-                  (struct metric_spec){
-                      .name = name,
-                      .help = help,
-                      .kind = METRIC_GAUGE,
-                      .labels = { "variant_name", "namespace", "accelerator_type" } });
+    return register_family(r, m,
+                           (struct metric_spec){
+                               .name = name,
+                               .help = help,
+                               .kind = METRIC_GAUGE,
+                               .labels = { "variant_name", "namespace", "accelerator_type" } });
 }
 
-static struct metric_family *changes(struct metrics *r, const struct saturation_metrics *m,
-                                     const char *name)
+static struct metric_family *register_counter(struct metrics *r, const struct saturation_metrics *m,
+                                              const char *name)
 {
-    return family(r, m,
-                  (struct metric_spec){
-                      .name = name,
-                      .help = "Total number of replica scaling decisions",
-                      .kind = METRIC_COUNTER,
-                      .labels = { "variant_name", "namespace", "direction", "reason" } });
+    return register_family(r, m,
+                           (struct metric_spec){
+                               .name = name,
+                               .help = "Total number of replica scaling decisions",
+                               .kind = METRIC_COUNTER,
+                               .labels = { "variant_name", "namespace", "direction", "reason" } });
 }
 
 void saturation_metrics_init(struct saturation_metrics *m, struct metrics *r, str instance,
@@ -55,16 +61,17 @@ void saturation_metrics_init(struct saturation_metrics *m, struct metrics *r, st
                               .help = "Replicas that the workload of a variant should have",
                               .kind = METRIC_GAUGE,
                               .labels = { "model_id", "variant", "namespace" } });
-    m->wva = (struct saturation_metric_set){ gauge(r, m, "wva_desired_replicas", desired),
-                                             gauge(r, m, "wva_current_replicas", current),
-                                             gauge(r, m, "wva_desired_ratio", ratio),
-                                             changes(r, m, "wva_replica_scaling_total") };
+    m->wva = (struct saturation_metric_set){ register_gauge(r, m, "wva_desired_replicas", desired),
+                                             register_gauge(r, m, "wva_current_replicas", current),
+                                             register_gauge(r, m, "wva_desired_ratio", ratio),
+                                             register_counter(r, m, "wva_replica_scaling_total") };
     if (inferno)
-        m->inferno =
-            (struct saturation_metric_set){ gauge(r, m, "inferno_desired_replicas", desired),
-                                            gauge(r, m, "inferno_current_replicas", current),
-                                            gauge(r, m, "inferno_desired_ratio", ratio),
-                                            changes(r, m, "inferno_replica_scaling_total") };
+        m->inferno = (struct saturation_metric_set){
+            register_gauge(r, m, "inferno_desired_replicas", desired),
+            register_gauge(r, m, "inferno_current_replicas", current),
+            register_gauge(r, m, "inferno_desired_ratio", ratio),
+            register_counter(r, m, "inferno_replica_scaling_total")
+        };
     m->cycles =
         metrics_family(r, &(struct metric_spec){ .name = "saturation_decisions_total",
                                                  .help = "Decisions about models, by outcome",
@@ -90,14 +97,14 @@ static void set_gauges(const struct saturation_metric_set *set, const str *label
     metric_set(metric_at(set->ratio, labels), current ? (double)desired / current : desired);
 }
 
-static void drop_gauges(const struct saturation_metric_set *set, const str *labels)
+static void remove_gauges(const struct saturation_metric_set *set, const str *labels)
 {
     metric_drop(set->desired, labels);
     metric_drop(set->current, labels);
     metric_drop(set->ratio, labels);
 }
 
-static void drop_changes(const struct saturation_metric_set *set, str name, str ns, str instance)
+static void remove_counters(const struct saturation_metric_set *set, str name, str ns, str instance)
 {
     static const str directions[] = { STR_INIT("up"), STR_INIT("down") };
     for (size_t i = 0; i < countof(directions); i++)
@@ -106,7 +113,7 @@ static void drop_changes(const struct saturation_metric_set *set, str name, str 
                         (const str[]){ name, ns, directions[i], str_c(causes[k]), instance });
 }
 
-static void copy(char **to, str from)
+static void copy_text(char **to, str from)
 {
     free(*to);
     *to = mem_dup(from.p, from.n);
@@ -118,12 +125,12 @@ void saturation_metrics_hide(const struct saturation_metrics *m, struct variant_
     if (shown->model) {
         str accelerator = str_c(shown->accelerator);
         metric_drop(m->optimized, (const str[]){ str_c(shown->model), name, ns });
-        drop_gauges(&m->wva, (const str[]){ name, ns, accelerator, m->instance });
-        drop_changes(&m->wva, name, ns, m->instance);
+        remove_gauges(&m->wva, (const str[]){ name, ns, accelerator, m->instance });
+        remove_counters(&m->wva, name, ns, m->instance);
         if (m->inferno.desired) {
-            drop_gauges(&m->inferno,
-                        (const str[]){ str_c(shown->target), ns, accelerator, m->instance });
-            drop_changes(&m->inferno, str_c(shown->target), ns, m->instance);
+            remove_gauges(&m->inferno,
+                          (const str[]){ str_c(shown->target), ns, accelerator, m->instance });
+            remove_counters(&m->inferno, str_c(shown->target), ns, m->instance);
         }
     }
     free(take(shown->target));
@@ -141,9 +148,9 @@ void saturation_metrics_show(const struct saturation_metrics *m, struct variant_
     if (!same)
         saturation_metrics_hide(m, shown, l->ns, l->name);
     if (!shown->model) {
-        copy(&shown->target, l->target);
-        copy(&shown->model, l->model);
-        copy(&shown->accelerator, l->accelerator);
+        copy_text(&shown->target, l->target);
+        copy_text(&shown->model, l->model);
+        copy_text(&shown->accelerator, l->accelerator);
     }
     shown->current = current;
     shown->desired = desired;
@@ -155,8 +162,8 @@ void saturation_metrics_show(const struct saturation_metrics *m, struct variant_
                    current, desired);
 }
 
-void saturation_metrics_changed(const struct saturation_metrics *m, const struct variant_labels *l,
-                                bool up, enum sat_cause cause)
+void saturation_metrics_count_change(const struct saturation_metrics *m,
+                                     const struct variant_labels *l, bool up, enum sat_cause cause)
 {
     str direction = up ? S("up") : S("down"), reason = str_c(causes[cause]);
     metric_add(METRIC(m->wva.changes, l->name, l->ns, direction, reason, m->instance), 1);

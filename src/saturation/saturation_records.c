@@ -1,4 +1,4 @@
-/* See saturation_records.h. */
+/* Cached fields as tables: path in the object, type, place in the record. See kube/cache.h. */
 #include "saturation_records.h"
 
 #include "../kube/controller.h"

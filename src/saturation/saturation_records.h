@@ -1,4 +1,4 @@
-/* What the watch caches keep of every kind that the feature looks at. */
+/* The fields that the watch caches keep of each kind. */
 #ifndef FLYBALL_SATURATION_RECORDS_H
 #define FLYBALL_SATURATION_RECORDS_H
 
@@ -15,7 +15,7 @@ struct variant_record {
     bool deleting;
 };
 
-struct workload_record { /* a Deployment or StatefulSet */
+struct workload_record { /* a Deployment or StatefulSet; wanted is spec.replicas */
     struct record meta;
     int64_t wanted, replicas, ready; /* spec.replicas, status.replicas, status.readyReplicas */
     bool deleting;
@@ -32,7 +32,7 @@ struct replica_record { /* a pod */
     str ready;     /* status of the condition: "True" */
     str ip, port_note;
     int64_t port;
-    int64_t created_ns, ready_ns; /* wall clock; when Ready last changed; 0: not known */
+    int64_t created_ns, ready_ns; /* wall clock; ready_ns: when Ready last changed; 0: unknown */
     bool deleting;
 };
 
@@ -44,8 +44,8 @@ struct configmap_record {
 struct bounds_record { /* an HPA or ScaledObject */
     struct record meta;
     int64_t min, max;
-    int64_t up_milli, down_milli; /* by how much a target may differ and be taken for noise */
-    bool idles; /* KEDA: to zero, whatever the minimum (no other idleReplicaCount is allowed) */
+    int64_t up_milli, down_milli; /* tolerance: smaller relative changes are ignored */
+    bool idles; /* KEDA: idleReplicaCount is set (only 0 is valid): idle goes to zero */
     str target_kind, target_name; /* the name is index 0 */
 };
 

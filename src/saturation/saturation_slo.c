@@ -1,10 +1,18 @@
-/* See saturation_slo.h.
+/* The slo policy in the engine: see saturation_slo.h.
  *
- * Targets come, field by field, from the model's entry in the saturation ConfigMap (slo: {...}), else from its
- * service class, else they are derived from what was learned: an ITL of three times the slowest variant's
- * unloaded one, and a TTFT of two seconds plus the time a long prompt takes. Twice the unloaded ITL would move a
- * fleet to its fastest variant and double its cost. Derived targets are kept until they are off by a quarter, so
- * that learning does not move the goal in every cycle. */
+ * Each target is taken from the first source that has it: the entry of the model in the saturation
+ * ConfigMap (slo: {...}), the model's service class, or derived from what was learned: an ITL of
+ * three times the slowest variant's unloaded ITL, and a TTFT of two seconds plus the time of a long
+ * prompt. Twice the unloaded ITL was rejected: it would move a fleet to its fastest variant and
+ * double its cost. Derived targets are kept until they are off by a quarter, so that learning does
+ * not move the goal in every cycle.
+ *
+ *     struct gathering ──► set_targets ──► struct slo_config ─┐
+ *            └───────────► model_input ──► struct slo_input ──┴─► slo_step ──► targets, clamped to bounds and tolerance
+ *
+ * The state (struct sat_slo) belongs to the model and is created with the first decision. An event
+ * may cause a decision between two cycles; it repeats the last output, because the state counts
+ * cycles. */
 #include "saturation_slo.h"
 
 #include "../base/sum.h"
@@ -33,7 +41,7 @@ static const struct alloc_target *class_target(const struct saturation *s, str m
     return NULL;
 }
 
-/* What is said about the model's latencies; NaN where nobody says it. */
+/* The configured latency settings of the model and their source; NaN where there is none. */
 static struct slo_settings find_settings(const struct gathering *g, enum slo_source *ret_source)
 {
     struct slo_settings s = g->slo;
@@ -48,7 +56,7 @@ static struct slo_settings find_settings(const struct gathering *g, enum slo_sou
     return s;
 }
 
-/* The slowest variant with replicas: s per token without load; 0: not learned yet. */
+/* Seconds per token of the slowest known variant without load; 0: not learned yet. */
 static double slowest_itl(const struct gathering *g, const struct sat_slo *slo, double *ret_prefill)
 {
     double slowest = 0;
@@ -64,31 +72,32 @@ static double slowest_itl(const struct gathering *g, const struct sat_slo *slo, 
     return slowest;
 }
 
-static double keep_or_take(double old, double fresh)
+static double keep_if_near(double old, double fresh)
 {
     return old > 0 && fabs(fresh - old) <= derived_drift * old ? old : fresh;
 }
 
+/* Sets the configuration of the next step. */
 static void set_targets(const struct gathering *g, struct sat_slo *slo)
 {
     double prefill, unloaded = slowest_itl(g, slo, &prefill);
-    struct slo_settings said = find_settings(g, &slo->source);
+    struct slo_settings settings = find_settings(g, &slo->source);
     struct slo_config *c = &slo->config;
-    if (!isnan(said.itl))
-        c->itl = said.itl;
+    if (!isnan(settings.itl))
+        c->itl = settings.itl;
     else if (unloaded > 0)
-        c->itl = keep_or_take(c->itl, itl_factor * unloaded);
+        c->itl = keep_if_near(c->itl, itl_factor * unloaded);
     else if (!(c->itl > 0))
         c->itl = itl_at_first;
-    c->ttft = !isnan(said.ttft) ? said.ttft : keep_or_take(c->ttft, ttft_base + prefill);
-    c->goal = isnan(said.goal) ? goal_default : said.goal;
-    c->reserve = isnan(said.reserve) ? 0 : said.reserve;
-    c->reserve_replicas = isnan(said.reserve_replicas) ? 0 : said.reserve_replicas;
-    c->caution = isnan(said.caution) ? 1 : said.caution;
+    c->ttft = !isnan(settings.ttft) ? settings.ttft : keep_if_near(c->ttft, ttft_base + prefill);
+    c->goal = isnan(settings.goal) ? goal_default : settings.goal;
+    c->reserve = isnan(settings.reserve) ? 0 : settings.reserve;
+    c->reserve_replicas = isnan(settings.reserve_replicas) ? 0 : settings.reserve_replicas;
+    c->caution = isnan(settings.caution) ? 1 : settings.caution;
     c->cycle = (double)saturation_slo_cycle_ns(g->s) / (double)NS_PER_S;
 }
 
-str saturation_slo_promise(struct arena *a, const struct sat_slo *slo)
+str saturation_slo_describe(struct arena *a, const struct sat_slo *slo)
 {
     static const char *const sources[] = { [SLO_FROM_ENTRY] = "from the ConfigMap",
                                            [SLO_FROM_CLASS] = "from the service class",
@@ -98,20 +107,20 @@ str saturation_slo_promise(struct arena *a, const struct sat_slo *slo)
                         sources[slo->source]);
 }
 
-struct decide_latency saturation_latency(const struct gathering *g)
+struct decide_latency saturation_slo_latency(const struct gathering *g)
 {
     enum slo_source source;
-    struct slo_settings said = find_settings(g, &source);
+    struct slo_settings settings = find_settings(g, &source);
     const struct sat_load_view *load = &g->m->feed.load;
     return (struct decide_latency){ .ttft = load->ttft_ms / 1000,
                                     .itl = load->itl_ms / 1000,
-                                    .ttft_target = said.ttft,
-                                    .itl_target = said.itl };
+                                    .ttft_target = settings.ttft,
+                                    .itl_target = settings.itl };
 }
 
 /* ---- one step */
 
-bool saturation_slo_decides(const struct gathering *g)
+bool saturation_slo_applies(const struct gathering *g)
 {
     const struct saturation *s = g->s;
     const struct sat_model *m = g->m;
@@ -126,16 +135,17 @@ bool saturation_slo_decides(const struct gathering *g)
     return (fresh && counts) || (m->slo && m->slo->state.n > 0);
 }
 
-bool saturation_slo_watches(const struct saturation *s, const struct sat_model *m)
+bool saturation_slo_has_traffic(const struct saturation *s, const struct sat_model *m)
 {
     return s->collector.traffic_matters && (m->slo || m->feed.traffic.in_tokens > 0);
 }
 
-static double mean(const struct gather_traffic *t, enum gather_field field)
+static double field_mean(const struct gather_traffic *t, enum gather_field field)
 {
     return t->n[field] ? t->sum[field] / t->n[field] : NAN;
 }
 
+/* What the replicas of one variant report: sums where totals count, means otherwise. */
 static struct slo_variant variant_input(const struct gathering *g, size_t i)
 {
     const struct sat_state *s = &g->states[i];
@@ -151,24 +161,25 @@ static struct slo_variant variant_input(const struct gathering *g, size_t i)
         .stuck = s->stuck,
         .cost = s->cost,
         .itl = tokens > 0 ? t->sum[GATHER_ITL_SUM] / tokens : NAN,
-        .prompt_rate = mean(t, GATHER_PROMPT_RATE),
-        .gen_rate = mean(t, GATHER_GEN_RATE),
-        .running = mean(t, GATHER_RUNNING),
-        .running_low = mean(t, GATHER_RUNNING_LOW),
-        .running_high = mean(t, GATHER_RUNNING_HIGH),
-        .kv = mean(t, GATHER_KV),
-        .kv_tokens = mean(t, GATHER_KV_TOKENS),
+        .prompt_rate = field_mean(t, GATHER_PROMPT_RATE),
+        .gen_rate = field_mean(t, GATHER_GEN_RATE),
+        .running = field_mean(t, GATHER_RUNNING),
+        .running_low = field_mean(t, GATHER_RUNNING_LOW),
+        .running_high = field_mean(t, GATHER_RUNNING_HIGH),
+        .kv = field_mean(t, GATHER_KV),
+        .kv_tokens = field_mean(t, GATHER_KV_TOKENS),
         .max_seqs = NAN,
         .start_delay = t->start_delay,
     };
 }
 
+/* The traffic of the model, or unknown if it is stale, with all variants. */
 static struct slo_input model_input(const struct gathering *g, struct sat_slo *slo)
 {
     const struct sat_feed *feed = &g->m->feed;
     bool fresh = feed->traffic_ns && g->now_ns - feed->traffic_ns <= g->s->snapshot->ages.fresh_ns;
-    const struct traffic *t = fresh ? &feed->traffic : &traffic_unknown;
-    slo->ok = traffic_ok(t, slo->config.ttft, slo->config.itl);
+    const struct sat_traffic *t = fresh ? &feed->traffic : &sat_traffic_unknown;
+    slo->ok = sat_traffic_share_ok(t, slo->config.ttft, slo->config.itl);
     struct slo_input in = {
         .now = (double)g->now_ns / (double)NS_PER_S,
         .arrival = t->arrival,
@@ -179,7 +190,7 @@ static struct slo_input model_input(const struct gathering *g, struct sat_slo *s
         .waiting = t->waiting,
         .queued = t->queued,
         .ok = slo->ok,
-        .finished = traffic_count(&t->ttft) * slo->config.cycle / t->seconds,
+        .finished = sat_traffic_count(&t->ttft) * slo->config.cycle / t->seconds,
         .season = NAN,
         .variant_n = g->n,
     };
@@ -188,9 +199,9 @@ static struct slo_input model_input(const struct gathering *g, struct sat_slo *s
     return in;
 }
 
-static void hint(const struct gathering *g, struct sat_slo *slo)
+/* A variant that was never observed is usable by its spec.modelProfile (in ms). */
+static void pass_hints(const struct gathering *g, struct sat_slo *slo)
 {
-    /* From spec.modelProfile (ms): before a variant was ever seen it is usable by what is promised of it. */
     for (size_t i = 0; i < g->n; i++) {
         const struct variant_spec *spec = &g->variants[i]->spec;
         for (size_t k = 0; k < spec->profile_n; k++) {
@@ -209,12 +220,12 @@ static void hint(const struct gathering *g, struct sat_slo *slo)
     }
 }
 
-static void step(struct gathering *g)
+static void run_step(struct gathering *g)
 {
     struct sat_slo *slo = g->m->slo;
     set_targets(g, slo);
     if (!slo->state.n)
-        hint(g, slo);
+        pass_hints(g, slo);
     struct slo_input in = model_input(g, slo);
     for (size_t i = 0; i < g->n; i++)
         in.variants[i].hinted = g->variants[i]->spec.profile_n > 0;
@@ -222,7 +233,7 @@ static void step(struct gathering *g)
     slo->stepped_ns = g->now_ns;
 }
 
-struct sat_targets saturation_slo_targets(struct gathering *g)
+struct sat_targets saturation_slo_decide(struct gathering *g)
 {
     struct sat_model *m = g->model;
     if (!m->slo) {
@@ -230,16 +241,16 @@ struct sat_targets saturation_slo_targets(struct gathering *g)
         slo_state_init(&m->slo->state);
         m->slo->ok = NAN;
     }
-    int64_t pause = saturation_slo_cycle_ns(g->s) / 2; /* an event asked in between */
+    int64_t pause = saturation_slo_cycle_ns(g->s) / 2; /* less: an event triggered this decision */
     bool same = m->slo->out.variant_n == g->n;
     if (!m->slo->stepped_ns || g->now_ns - m->slo->stepped_ns > pause || !same)
-        step(g);
+        run_step(g);
     struct sat_targets result = { .n = g->n };
     result.at = arena_array(g->a, g->n, sizeof(*result.at));
     for (size_t i = 0; i < g->n; i++) {
         const struct sat_state *s = &g->states[i];
-        int target = sat_clear_tolerance(s, sat_bounded(s, m->slo->out.targets[i]));
-        bool bounded = m->slo->out.targets[i] != sat_bounded(s, m->slo->out.targets[i]);
+        int target = sat_apply_tolerance(s, sat_clamp_to_bounds(s, m->slo->out.targets[i]));
+        bool bounded = m->slo->out.targets[i] != sat_clamp_to_bounds(s, m->slo->out.targets[i]);
         result.at[i] = (struct sat_target){ s->variant, target,
                                             arena_str(g->a, str_c(m->slo->out.reason)), bounded };
     }

@@ -1,4 +1,5 @@
-/* See saturation_spec.h. */
+/* Parses the spec of a VariantAutoscaling: see saturation_spec.h. A cluster without schema
+ * validation may store any JSON. */
 #include "saturation_spec.h"
 
 #include "target_core.h"
@@ -21,7 +22,7 @@ static double read_cost(struct arena *a, struct variant_spec *s, const struct js
         return cost_default;
     if (str_to_f64(text, &cost) == 0 && isfinite(cost) && cost >= 0)
         return cost;
-    add_problem(s, arena_printf(a, "spec.variantCost is \"" STR_FMT "\", want a number; 10 is used",
+    add_problem(s, arena_printf(a, "spec.variantCost \"" STR_FMT "\" is not a number; using 10",
                                 STR_ARG(text)));
     return cost_default;
 }
@@ -39,10 +40,11 @@ static void read_bounds(struct arena *a, struct variant_spec *s, const struct js
     if (!s->max || s->min <= s->max)
         return;
     if (s->has_min)
-        add_problem(s, arena_printf(a,
-                                    "spec.minReplicas is %d, more than spec.maxReplicas %d; %d is "
-                                    "used for both",
-                                    s->min, s->max, s->max));
+        add_problem(s,
+                    arena_printf(a,
+                                 "spec.minReplicas %d is greater than spec.maxReplicas %d; using "
+                                 "%d for both",
+                                 s->min, s->max, s->max));
     s->min = s->max;
 }
 
@@ -110,13 +112,13 @@ static void read_profiles(struct arena *a, struct variant_spec *s, const struct 
         else
             add_problem(s,
                         arena_printf(a,
-                                     "spec.modelProfile.accelerators[%zu] lacks a name or one of "
-                                     "the numbers alpha, beta, gamma, delta; it is not used",
+                                     "spec.modelProfile.accelerators[%zu] has no name or lacks one "
+                                     "of alpha, beta, gamma, delta; ignored",
                                      i));
     }
 }
 
-struct variant_spec variant_spec_read(struct arena *a, const struct json *spec)
+struct variant_spec saturation_spec_read(struct arena *a, const struct json *spec)
 {
     const struct json *target = json_get(spec, "scaleTargetRef");
     struct variant_spec s = {
@@ -127,7 +129,7 @@ struct variant_spec variant_spec_read(struct arena *a, const struct json *spec)
         .behavior = scale_behavior_default,
     };
     if (!s.target_name.n)
-        add_problem(&s, S("spec.scaleTargetRef.name is empty, want the name of a workload"));
+        add_problem(&s, S("spec.scaleTargetRef.name is empty; set it to the name of a workload"));
     s.cost = read_cost(a, &s, json_get(spec, "variantCost"));
     read_bounds(a, &s, spec);
     read_rules(&s.behavior.up, json_at(spec, "behavior", "scaleUp", NULL));

@@ -1,4 +1,4 @@
-/* The spec of a VariantAutoscaling, read and judged. */
+/* The spec of a VariantAutoscaling, parsed and checked. */
 #ifndef FLYBALL_SATURATION_SPEC_H
 #define FLYBALL_SATURATION_SPEC_H
 
@@ -20,19 +20,19 @@ enum { VARIANT_PROBLEMS_MAX = 4 };
 struct variant_spec {
     str target_kind, target_name;
     str model;
-    double cost; /* 10 when it cannot be read */
+    double cost; /* per replica; 10 if absent or invalid */
     bool has_min;
     int min, max; /* max 0: none */
     bool writes_scale;
     struct scale_behavior behavior;
-    struct variant_profile *profiles; /* those that are complete */
+    struct variant_profile *profiles; /* complete ones only */
     size_t profile_n;
-    str problems[VARIANT_PROBLEMS_MAX]; /* one sentence each; the spec is usable all the same */
+    str problems[VARIANT_PROBLEMS_MAX]; /* one sentence each; the spec is still usable */
     size_t problem_n;
 };
 
-/* Lives in the arena. Anything may be missing or odd: what cannot be read is a problem, and the
- * default takes its place. */
-struct variant_spec variant_spec_read(struct arena *a, const struct json *spec);
+/* The result lives in the arena. Anything may be missing or invalid: an invalid field is reported
+ * as a problem and replaced by its default. */
+struct variant_spec saturation_spec_read(struct arena *a, const struct json *spec);
 
 #endif

@@ -1,4 +1,13 @@
-/* See saturation_state.h. */
+/* Variants, models and workloads in memory: see saturation_state.h.
+ *
+ *     by_key  "namespace/name"  ─► struct variant (owned)
+ *     models  "namespace/model" ─► struct sat_model (owned) ─► first ─► next ─► ...             variants by name
+ *     targets "namespace/kind/workload" ─► first variant ─► next_on_target ─► ...               also of other models
+ *
+ * A model exists while it has a variant. The key of `targets` belongs to the first variant of its
+ * list, so the list is inserted again whenever its first element changes. What a decision knows
+ * about a workload is dropped when another workload appears under its name
+ * (saturation_bind_workload). */
 #include "saturation_state.h"
 
 #include "../base/log.h"
@@ -7,7 +16,7 @@
 
 /* ---- models */
 
-static struct sat_model *model_of(struct saturation *s, str ns, str id)
+static struct sat_model *find_or_add_model(struct saturation *s, str ns, str id)
 {
     auto_buf struct buf key = { 0 };
     buf_printf(&key, STR_FMT "/" STR_FMT, STR_ARG(ns), STR_ARG(id));
@@ -52,7 +61,7 @@ static void join_model(struct saturation *s, struct variant *v)
 {
     if (!v->spec.model.n)
         return;
-    v->model = model_of(s, v->ns, v->spec.model);
+    v->model = find_or_add_model(s, v->ns, v->spec.model);
     struct variant **place = &v->model->first;
     while (*place && str_cmp((*place)->name, v->name) < 0)
         place = &(*place)->next;
@@ -60,7 +69,7 @@ static void join_model(struct saturation *s, struct variant *v)
     *place = v;
 }
 
-/* ---- workloads, which variants of several models may name */
+/* ---- workloads; variants of several models may target the same one */
 
 static void leave_target(struct saturation *s, struct variant *v)
 {
@@ -72,7 +81,7 @@ static void leave_target(struct saturation *s, struct variant *v)
     *place = v->next_on_target;
     v->next_on_target = NULL;
     map_del(&s->targets, str_c(v->target_key));
-    if (first) /* the key is the first one's */
+    if (first) /* the key belongs to the first variant */
         map_put(&s->targets, str_c(first->target_key), first);
     free(take(v->target_key));
 }
@@ -83,7 +92,7 @@ static void join_target(struct saturation *s, struct variant *v)
     buf_printf(&key, STR_FMT "/%s/" STR_FMT, STR_ARG(v->ns),
                saturation_is_statefulset(v) ? "StatefulSet" : "Deployment",
                STR_ARG(v->spec.target_name));
-    if (!saturation_knows_kind(v) || !v->spec.target_name.n)
+    if (!saturation_can_scale_kind(v) || !v->spec.target_name.n)
         return;
     v->target_key = buf_take(&key);
     struct variant *first = map_get(&s->targets, str_c(v->target_key)), **place = &first;
@@ -95,12 +104,12 @@ static void join_target(struct saturation *s, struct variant *v)
     map_put(&s->targets, str_c(first->target_key), first);
 }
 
-const struct variant *saturation_rival(const struct saturation *s, const struct variant *v)
+const struct variant *saturation_find_rival(const struct saturation *s, const struct variant *v)
 {
     str why;
     const struct variant *x = v->target_key ? map_get(&s->targets, str_c(v->target_key)) : NULL;
     for (; x && x != v; x = x->next_on_target)
-        if (x->model && x->model != v->model && saturation_manages(s, x, &why))
+        if (x->model && x->model != v->model && saturation_is_managed(s, x, &why))
             return x;
     return NULL;
 }
@@ -114,7 +123,7 @@ struct variant *saturation_find(const struct saturation *s, str ns, str name)
     return map_get(&s->by_key, buf_str(&key));
 }
 
-static const struct json *parse(struct arena *a, str text)
+static const struct json *parse_json(struct arena *a, str text)
 {
     struct json *tree = NULL;
     return text.n && json_parse(a, text, &tree, NULL) == 0 ? tree : NULL;
@@ -126,7 +135,7 @@ static void echo_clear(struct variant_echo *e)
     free(take(e->status));
 }
 
-static struct variant *make(struct saturation *s, const struct variant_record *r)
+static struct variant *variant_new(struct saturation *s, const struct variant_record *r)
 {
     struct variant *v = mem_zero(1, sizeof(*v));
     auto_buf struct buf key = { 0 };
@@ -139,33 +148,34 @@ static struct variant *make(struct saturation *s, const struct variant_record *r
     return v;
 }
 
-/* What the last leader decided, for who takes over. */
+/* Takes over the target of the previous leader from the status. */
 static void read_desired(struct variant *v, const struct variant_record *r)
 {
     auto_arena struct arena scratch = { 0 };
-    const struct json *status = parse(&scratch, r->status);
+    const struct json *status = parse_json(&scratch, r->status);
     const struct json *alloc = json_get(status, "desiredOptimizedAlloc");
     int64_t desired = json_int(json_get(alloc, "numReplicas"), 0);
     v->desired = (int)MAX((int64_t)0, MIN(desired, (int64_t)SAT_REPLICAS_MAX));
 }
 
+/* The spec is parsed into a new arena; model and workload lists are updated. */
 struct variant *saturation_put(struct saturation *s, const struct variant_record *r)
 {
     struct variant *v = saturation_find(s, r->meta.ns, r->meta.name);
     if (v && !str_eq(v->uid, r->meta.uid)) {
-        saturation_drop(s, r->meta.ns, r->meta.name); /* another one of the same name */
+        saturation_remove(s, r->meta.ns, r->meta.name); /* a new object with the same name */
         v = NULL;
     }
     if (!v) {
-        v = make(s, r);
+        v = variant_new(s, r);
         read_desired(v, r);
     }
     arena_done(&v->arena);
     v->arena = (struct arena){ 0 };
-    v->spec = variant_spec_read(&v->arena, parse(&v->arena, r->spec));
-    v->shown.reason = S(""); /* the condition may have to say something else of this spec */
+    v->spec = saturation_spec_read(&v->arena, parse_json(&v->arena, r->spec));
+    v->shown.reason = S(""); /* format the condition again: the spec may have other problems */
     for (size_t i = 0; i < v->spec.problem_n; i++)
-        log_warn("a VariantAutoscaling has values that cannot be used", KV("namespace", v->ns),
+        log_warn("VariantAutoscaling has invalid values", KV("namespace", v->ns),
                  KV("name", v->name), KV("problem", v->spec.problems[i]));
     v->accelerator = arena_str(&v->arena, r->accelerator);
     v->instance = arena_str(&v->arena, r->instance);
@@ -176,9 +186,9 @@ struct variant *saturation_put(struct saturation *s, const struct variant_record
                                 STR_ARG(v->spec.target_name));
     v->found = arena_printf(&v->arena, STR_FMT " found", STR_ARG(workload));
     v->missing = arena_printf(&v->arena,
-                              saturation_knows_kind(v) ? STR_FMT " not found"
-                                                       : STR_FMT
-                                  " cannot be scaled: want a Deployment or StatefulSet",
+                              saturation_can_scale_kind(v) ? STR_FMT " not found"
+                                                           : STR_FMT
+                                  " cannot be scaled; use a Deployment or StatefulSet",
                               STR_ARG(workload));
     leave_target(s, v);
     join_target(s, v);
@@ -189,7 +199,7 @@ struct variant *saturation_put(struct saturation *s, const struct variant_record
     return v;
 }
 
-void saturation_meet(struct variant *v, const struct workload_record *w)
+void saturation_bind_workload(struct variant *v, const struct workload_record *w)
 {
     if (v->workload_uid && str_eqc(w->meta.uid, v->workload_uid))
         return;
@@ -212,14 +222,14 @@ static void variant_free(struct saturation *s, struct variant *v)
     leave_target(s, v);
     echo_clear(&v->echo);
     scale_history_done(&v->history);
-    arena_done(&v->shown.words);
+    arena_done(&v->shown.texts);
     arena_done(&v->arena);
     free(v->workload_uid);
     free(v->key);
     free(v);
 }
 
-void saturation_drop(struct saturation *s, str ns, str name)
+void saturation_remove(struct saturation *s, str ns, str name)
 {
     struct variant *v = saturation_find(s, ns, name);
     if (v)
@@ -235,24 +245,24 @@ void saturation_state_done(struct saturation *s)
     map_done(&s->targets);
 }
 
-/* ---- what belongs to a variant */
+/* ---- objects of a variant */
 
 bool saturation_is_statefulset(const struct variant *v)
 {
     return str_eqc(v->spec.target_kind, "StatefulSet");
 }
 
-bool saturation_knows_kind(const struct variant *v)
+bool saturation_can_scale_kind(const struct variant *v)
 {
     return !v->spec.target_kind.n || str_eqc(v->spec.target_kind, "Deployment") ||
            saturation_is_statefulset(v);
 }
 
-const struct workload_record *saturation_workload(const struct saturation *s,
-                                                  const struct variant *v)
+const struct workload_record *saturation_get_workload(const struct saturation *s,
+                                                      const struct variant *v)
 {
-    if (!saturation_knows_kind(v))
-        return NULL; /* a Deployment of the same name is another thing */
+    if (!saturation_can_scale_kind(v))
+        return NULL; /* a Deployment of the same name is another object */
     struct cache *cache = saturation_is_statefulset(v) ? s->statefulsets : s->deployments;
     const struct workload_record *w = cache_get(cache, v->ns, v->spec.target_name);
     return w && !w->deleting ? w : NULL;
@@ -265,7 +275,7 @@ bool saturation_is_excluded(const struct saturation *s, const struct variant *v)
     return ours && !v->deleting && home && str_eqc(home->exclude, "true");
 }
 
-bool saturation_manages(const struct saturation *s, const struct variant *v, str *ret_why)
+bool saturation_is_managed(const struct saturation *s, const struct variant *v, str *ret_why)
 {
     *ret_why = S("");
     if (v->deleting)
@@ -277,52 +287,55 @@ bool saturation_manages(const struct saturation *s, const struct variant *v, str
     return !ret_why->n;
 }
 
-static bool has_workload(const struct bounds_record *r, const struct variant *v)
+static bool bounds_workload(const struct bounds_record *r, const struct variant *v)
 {
     str kind = r->target_kind.n ? r->target_kind : S("Deployment"); /* KEDA's default */
     return str_eq(r->meta.ns, v->ns) &&
            str_eqc(kind, saturation_is_statefulset(v) ? "StatefulSet" : "Deployment");
 }
 
-/* Who takes even a doubling for noise wants to be left alone: nobody is made to grow further for that. */
-static double tolerance_of(int64_t milli)
+/* A tolerance of 100% or more means that the HPA should be left alone: targets are not enlarged for
+ * it. */
+static double usable_tolerance(int64_t milli)
 {
     return milli < 1000 ? (double)MAX(milli, (int64_t)0) / 1000 : 0;
 }
 
-static void narrow(struct variant_bounds *b, const struct bounds_record *r, const struct variant *v)
+static void narrow_bounds(struct variant_bounds *b, const struct bounds_record *r,
+                          const struct variant *v)
 {
-    if (!has_workload(r, v))
+    if (!bounds_workload(r, v))
         return;
     b->hpa = true;
-    b->tolerance_up = fmax(b->tolerance_up, tolerance_of(r->up_milli));
-    b->tolerance_down = fmax(b->tolerance_down, tolerance_of(r->down_milli));
+    b->tolerance_up = fmax(b->tolerance_up, usable_tolerance(r->up_milli));
+    b->tolerance_down = fmax(b->tolerance_down, usable_tolerance(r->down_milli));
     b->keeps_min |= r->min > 0 && !r->idles;
     if (r->max > 0 && (b->max == 0 || r->max < b->max))
         b->max = (int)MIN(r->max, (int64_t)SAT_REPLICAS_MAX);
     b->min = MAX(b->min, (int)MAX((int64_t)0, MIN(r->min, (int64_t)SAT_REPLICAS_MAX)));
 }
 
-/* The HPA that KEDA makes of a ScaledObject says no more than it, and cannot say zero. */
-struct variant_bounds saturation_bounds(const struct saturation *s, const struct variant *v)
+/* The HPA that KEDA creates for a ScaledObject adds nothing to it and cannot express zero, so the
+ * ScaledObject wins. */
+struct variant_bounds saturation_get_bounds(const struct saturation *s, const struct variant *v)
 {
     struct variant_bounds b = { v->spec.min, v->spec.max, .keeps_min = v->spec.has_min };
     const struct bounds_record *r;
     if (s->scaled_objects)
         cache_each_in(r, s->scaled_objects, 0, v->spec.target_name)
-            narrow(&b, r, v);
+            narrow_bounds(&b, r, v);
     if (!b.hpa)
         cache_each_in(r, s->hpas, 0, v->spec.target_name)
-            narrow(&b, r, v);
+            narrow_bounds(&b, r, v);
     if (b.max && b.min > b.max)
         b.min = b.max;
     return b;
 }
 
-/* Owners are of the same namespace. An object of another one that claims this owner is somebody's who wants to be
- * counted here: its metrics would decide about this variant. */
-static void each_owned(const struct saturation *s, const struct record *owner,
-                       saturation_pod_fn *fn, void *context)
+/* Owners are in the same namespace. An object elsewhere that claims this owner is ignored;
+ * otherwise a user of another namespace could influence the decision with its metrics. */
+static void each_owned_pod(const struct saturation *s, const struct record *owner,
+                           saturation_pod_fn *fn, void *context)
 {
     const struct replica_record *pod;
     cache_each_in(pod, s->pods, 0, owner->uid)
@@ -333,23 +346,23 @@ static void each_owned(const struct saturation *s, const struct record *owner,
 void saturation_each_pod(const struct saturation *s, const struct variant *v, saturation_pod_fn *fn,
                          void *context)
 {
-    const struct workload_record *w = saturation_workload(s, v);
+    const struct workload_record *w = saturation_get_workload(s, v);
     const struct set_record *set;
     if (!w)
         return;
     if (saturation_is_statefulset(v))
-        each_owned(s, &w->meta, fn, context);
+        each_owned_pod(s, &w->meta, fn, context);
     else
         cache_each_in(set, s->sets, 0, w->meta.uid)
             if (str_eq(set->meta.ns, v->ns))
-                each_owned(s, &set->meta, fn, context);
+                each_owned_pod(s, &set->meta, fn, context);
 }
 
-const struct json *saturation_status(struct arena *a, struct variant *v,
-                                     const struct variant_record *r)
+const struct json *saturation_get_status(struct arena *a, struct variant *v,
+                                         const struct variant_record *r)
 {
     if (v->echo.before_rv && str_eqc(r->meta.rv, v->echo.before_rv))
-        return parse(a, str_c(v->echo.status));
+        return parse_json(a, str_c(v->echo.status));
     echo_clear(&v->echo);
-    return parse(a, r->status);
+    return parse_json(a, r->status);
 }

@@ -1,4 +1,5 @@
-/* See scale_core.h. */
+/* Rate limits as in the HPA controller: see scale_core.h. A history holds at most one hour of
+ * wishes and changes. */
 #include "scale_core.h"
 
 #include <math.h>
@@ -30,9 +31,10 @@ static int changes_since(const struct scale_mark *at, size_t n, int64_t since_s)
     return sum;
 }
 
-/* Between the least wish of the window for going up and the greatest of that for going down. */
-static int stabilized(const struct scale_history *h, const struct scale_behavior *b, int64_t now_s,
-                      int current, int wish)
+/* Clamps `current` between the lowest wish of the scale-up window and the highest of the scale-down
+ * window. */
+static int stabilize_wish(const struct scale_history *h, const struct scale_behavior *b,
+                          int64_t now_s, int current, int wish)
 {
     int up = wish, down = wish;
     for (size_t i = 0; i < h->wishes.n; i++) {
@@ -52,6 +54,7 @@ static int policy_limit(const struct scale_policy *p, int start, bool up)
     return (int)fmax(0, fmin(limit, INT32_MAX));
 }
 
+/* The farthest number of replicas that the policies allow now in one direction. */
 static int rate_limit(const struct scale_history *h, const struct scale_rules *rules, int64_t now_s,
                       int current, bool up)
 {
@@ -71,8 +74,8 @@ static int rate_limit(const struct scale_history *h, const struct scale_rules *r
     return best;
 }
 
-int scale_allowed(struct scale_history *h, const struct scale_behavior *b, int64_t now_s,
-                  int current, int wish)
+int scale_next_replicas(struct scale_history *h, const struct scale_behavior *b, int64_t now_s,
+                        int current, int wish)
 {
     FORGET_BEFORE(&h->wishes, now_s - FORGET_S);
     FORGET_BEFORE(&h->ups, now_s - FORGET_S);
@@ -80,7 +83,7 @@ int scale_allowed(struct scale_history *h, const struct scale_behavior *b, int64
     if (!h->wishes.n)
         vec_push(&h->wishes, ((struct scale_mark){ now_s, current }));
     vec_push(&h->wishes, ((struct scale_mark){ now_s, wish }));
-    int next = stabilized(h, b, now_s, current, wish);
+    int next = stabilize_wish(h, b, now_s, current, wish);
     if (next > current)
         return MAX(current, MIN(next, rate_limit(h, &b->up, now_s, current, true)));
     if (next < current)
@@ -88,7 +91,7 @@ int scale_allowed(struct scale_history *h, const struct scale_behavior *b, int64
     return current;
 }
 
-void scale_happened(struct scale_history *h, int64_t now_s, int from, int to)
+void scale_record_change(struct scale_history *h, int64_t now_s, int from, int to)
 {
     if (to > from)
         vec_push(&h->ups, ((struct scale_mark){ now_s, to - from }));

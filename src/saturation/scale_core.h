@@ -1,5 +1,5 @@
 /* How fast replicas may change when flyball writes them itself: stabilization windows and rate
- * policies, with the meaning and the defaults they have in a HorizontalPodAutoscaler's `behavior`. */
+ * policies, with the meaning and defaults of `behavior` in a HorizontalPodAutoscaler. */
 #ifndef FLYBALL_SCALE_CORE_H
 #define FLYBALL_SCALE_CORE_H
 
@@ -10,7 +10,7 @@ enum { SCALE_POLICIES_MAX = 4 };
 enum scale_select { SCALE_SELECT_MAX, SCALE_SELECT_MIN, SCALE_SELECT_DISABLED };
 
 struct scale_policy {
-    bool percent; /* of the replicas at the beginning of the period; else pods */
+    bool percent; /* of the replicas at the start of the period; else pods */
     int value, period_s;
 };
 
@@ -29,7 +29,7 @@ extern const struct scale_behavior scale_behavior_default;
 
 struct scale_mark {
     int64_t at_s;
-    int replicas; /* a wish, or the size of a change */
+    int replicas; /* a desired number, or the size of a change */
 };
 
 struct scale_history { /* {0} is an empty one */
@@ -39,11 +39,11 @@ struct scale_history { /* {0} is an empty one */
 
 void scale_history_done(struct scale_history *h);
 
-/* The replicas to go to now, when `wish` is what should be. The first wish of a history counts as if
- * `current` had been wished just before. */
-int scale_allowed(struct scale_history *h, const struct scale_behavior *behavior, int64_t now_s,
-                  int current, int wish);
-/* A change was written. */
-void scale_happened(struct scale_history *h, int64_t now_s, int from, int to);
+/* The replicas to set now if `wish` is desired. The first call behaves as if `current` had been
+ * desired just before. */
+int scale_next_replicas(struct scale_history *h, const struct scale_behavior *behavior,
+                        int64_t now_s, int current, int wish);
+/* Records a change that was written. */
+void scale_record_change(struct scale_history *h, int64_t now_s, int from, int to);
 
 #endif

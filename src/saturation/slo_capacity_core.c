@@ -1,14 +1,14 @@
-/* What a request weighs, and how much a replica carries within the latency targets.
+/* The weight of a request, and how much load a replica carries within the latency targets.
  *
  * By the model of slo_learn_core.c a request keeps a replica busy for
  *
  *     w/th0 seconds, with w = th1*CP*in + th2*CG*out*(context + C0)
  *
- * of which the part wp/th0 is its prompt. The load of the model, rate * w/th0, is therefore a number of
- * replicas that would be busy all the time, and all planning is done in this unit, for one variant that
- * serves as reference. A replica cannot be used to 1: the capacity is the least of five limits, each the
- * largest rate (requests/s) at which one promise still holds. `m` is the margin, the share of a target that
- * is planned with.
+ * of which the part wp/th0 is its prompt. The load of the model, rate * w/th0, is therefore a
+ * number of replicas that would be busy all the time, and all planning is done in this unit, for
+ * one variant that serves as reference. A replica cannot be busy all the time: its capacity is the
+ * lowest of five limits, each the highest rate (requests/s) at which one promise still holds. `m`
+ * is the margin, the share of a target that is planned with.
  *
  *   ITL     the speed th0 - rate*w is to stay at 1/m of the target's or better.
  *   TTFT    prompts queue for prefill: an M/M/c-like tail (Sakasegawa's exponent sqrt(2(pool+1)) for the
@@ -24,7 +24,7 @@
 
 static const double kv_usable = 0.95, kv_deviations = 1, seats_usable = 0.9;
 static const double trust_factor = 1.5, trust_at_first = 0.35;
-static const double weight_min = 1e-9; /* a request of no tokens still is one */
+static const double weight_min = 1e-9; /* a request without tokens still has a weight */
 
 struct request_weight {
     double prompt, all; /* before the division by th0 */
@@ -40,14 +40,14 @@ static struct request_weight weigh_request(const struct slo_state *s, const stru
     return (struct request_weight){ prompt, prompt + answer, context };
 }
 
-double slo_weigh(const struct slo_state *s, struct slo_load load)
+double slo_weigh_load(const struct slo_state *s, struct slo_load load)
 {
     const struct slo_speed *x = &s->speeds[s->reference];
     return load.rate * MAX(weigh_request(s, x, load.in, load.out).all / x->th[0], weight_min);
 }
 
-/* The utilization r at which a ln r - (1-r) b = ln(miss): the left side rises with r and is concave, so
- * Newton's steps from the left of the solution stay left of it and converge. */
+/* The utilization r at which a ln r - (1-r) b = ln(miss): the left side rises with r and is
+ * concave, so Newton's steps from the left of the solution stay left of it and converge. */
 static double solve_wait(double a, double b, double miss)
 {
     double want = log(miss) + b, r = pow(miss, 1 / a), step = 1; /* left: b r <= b */
@@ -68,14 +68,16 @@ static double limit_by_ttft(const struct slo_turn *t, const struct slo_speed *x,
     return r * x->th[0] / MAX(prompt, weight_min);
 }
 
-/* The rate at which `n` requests run at once: each stays for its answer's tokens at the speed of that load. */
+/* The rate at which `n` requests run at once: each stays for its answer's tokens at the speed of
+ * that load. */
 static double rate_of_running(const struct slo_turn *t, const struct slo_speed *x, double w,
                               double n)
 {
     return n * x->th[0] / (t->c->itl * t->s->out_tokens + n * w);
 }
 
-double slo_capacity(const struct slo_turn *t, size_t v, double margin, double surplus)
+/* The lowest of the limits above, in requests/s. */
+double slo_get_capacity(const struct slo_turn *t, size_t v, double margin, double surplus)
 {
     const struct slo_speed *x = t->speed[v];
     const struct slo_variant *in = &t->in.variants[v];

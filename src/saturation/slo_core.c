@@ -1,29 +1,34 @@
-/* The slo policy, step by step: see slo_core.h for what it promises.
+/* The slo policy, step by step: see slo_core.h for its guarantees.
  *
- * The problem. A replica takes two minutes to start, so whoever waits until latency suffers is two minutes
- * late; whoever keeps enough for any surprise pays twice. Thresholds on the KV cache or on queue lengths do
- * not know where the latency target lies: a compute-bound model misses it with a quarter of its cache full.
+ * The problem. A replica takes two minutes to start. A policy that reacts when latency suffers is
+ * two minutes late; one that keeps enough replicas for any surprise pays twice. Thresholds on the
+ * KV cache or on queue lengths do not know where the latency target lies: a compute-bound model
+ * misses it with a quarter of its cache full.
  *
- * The invariant. Demand, forecast, need and capacity are in one unit, busy replicas of the reference variant,
- * and every cycle weighs the whole history by the weights known now: numbers of different cycles can always be
- * compared, and what is learned about a request's weight never looks like a change of load.
+ * The invariant. Demand, forecast, need and capacity are in one unit, busy replicas of the
+ * reference variant, and every cycle weighs the whole history with the weights known now: numbers
+ * of different cycles can always be compared, and a better estimate of a request's weight never
+ * looks like a change of load.
  *
  *     load ──► weight ──► demand ──► trend ──► forecast ──► errors' quantile ──► need ─┐
  *                ▲                                                   ▲                 ├─► up, down, keep
  *     ITL, rates ┴─► speed of a variant ──► capacity of a replica ◄──┼── margin ──► have┘
  *                                          share within targets ─────┴── error budgets
  *
- * Two error budgets, each of the share 1 - goal of requests, with a memory of 2400 s (as long as the
- * forecast errors', so that both loops see the same past) and a prior of 500 requests just at the goal:
- * - `spent`, of all requests, moves tau, the quantile that the headroom covers: 0.60 when nothing is missed,
- *   0.95 when twice the budget is;
- * - `used`, of requests in cycles where the load was within plan, moves the margin m0 = 0.80 by 15 %: misses
- *   in an overload say nothing about the model of capacity, misses within plan say that it is wrong.
+ * Two error budgets, each of the share 1 - goal of requests, with a memory of 2400 s (as long as
+ * the forecast errors', so that both loops see the same past) and a prior of 500 requests just at
+ * the goal:
+ * - `spent`, of all requests, moves tau, the quantile that the headroom covers: 0.60 when nothing
+ *   is missed, 0.95 when twice the budget is;
+ * - `used`, of requests in cycles where the load was within plan, moves the margin m0 = 0.80 by
+ *   15 %: misses in an overload do not concern the model of capacity; misses within plan show that
+ *   it is wrong.
  *
- * Nothing is removed in the first 300 s of a state's life: until then there are no forecasts to learn from.
+ * Nothing is removed in the first 300 s of a state: until then there are no forecast errors to
+ * learn from.
  *
- * The files: slo_learn_core.c (speed of a variant), slo_capacity_core.c (weight of a request, capacity of a
- * replica), slo_forecast_core.c (trend and headroom), slo_plan_core.c (replicas). */
+ * The files: slo_learn_core.c (speed of a variant), slo_capacity_core.c (weight of a request,
+ * capacity of a replica), slo_forecast_core.c (trend and headroom), slo_plan_core.c (replicas). */
 #include "slo_parts_core.h"
 
 #include <stdarg.h>
@@ -42,38 +47,38 @@ void slo_state_init(struct slo_state *s)
 
 /* ---- input */
 
-/* NaN for what cannot be: negative, infinite, or beyond `most`. */
-static double sane(double x, double most)
+/* NaN for an impossible number: negative, infinite, or above `most`. */
+static double clean_number(double x, double most)
 {
     return x >= 0 && x <= most ? x : NAN;
 }
 
 static void clean_input(struct slo_input *in)
 {
-    in->arrival = sane(in->arrival, 1e6);
-    in->arrival_now = sane(in->arrival_now, 1e6);
-    in->in_tokens = sane(in->in_tokens, 1e7);
-    in->out_tokens = sane(in->out_tokens, 1e7);
-    in->in_tail = sane(in->in_tail, 1e8);
-    in->waiting = sane(in->waiting, 1e9);
-    in->queued = sane(in->queued, 1e9);
-    in->ok = sane(in->ok, 1);
-    in->finished = sane(in->finished, 1e9);
-    in->season = sane(in->season, 1e3);
+    in->arrival = clean_number(in->arrival, 1e6);
+    in->arrival_now = clean_number(in->arrival_now, 1e6);
+    in->in_tokens = clean_number(in->in_tokens, 1e7);
+    in->out_tokens = clean_number(in->out_tokens, 1e7);
+    in->in_tail = clean_number(in->in_tail, 1e8);
+    in->waiting = clean_number(in->waiting, 1e9);
+    in->queued = clean_number(in->queued, 1e9);
+    in->ok = clean_number(in->ok, 1);
+    in->finished = clean_number(in->finished, 1e9);
+    in->season = clean_number(in->season, 1e3);
 }
 
 static void clean_variant(struct slo_variant *v)
 {
-    v->itl = sane(v->itl, 600);
-    v->prompt_rate = sane(v->prompt_rate, 1e8);
-    v->gen_rate = sane(v->gen_rate, 1e8);
-    v->running = sane(v->running, 1e6);
-    v->running_low = sane(v->running_low, 1e6);
-    v->running_high = sane(v->running_high, 1e6);
-    v->kv = sane(v->kv, 1);
-    v->kv_tokens = sane(v->kv_tokens, 1e10);
-    v->max_seqs = sane(v->max_seqs, 1e6);
-    v->start_delay = sane(v->start_delay, 86400);
+    v->itl = clean_number(v->itl, 600);
+    v->prompt_rate = clean_number(v->prompt_rate, 1e8);
+    v->gen_rate = clean_number(v->gen_rate, 1e8);
+    v->running = clean_number(v->running, 1e6);
+    v->running_low = clean_number(v->running_low, 1e6);
+    v->running_high = clean_number(v->running_high, 1e6);
+    v->kv = clean_number(v->kv, 1);
+    v->kv_tokens = clean_number(v->kv_tokens, 1e10);
+    v->max_seqs = clean_number(v->max_seqs, 1e6);
+    v->start_delay = clean_number(v->start_delay, 86400);
 }
 
 /* Sorts the variants of the turn by id, by insertion: they are few and mostly sorted already. */
@@ -110,8 +115,9 @@ static bool has_variant(const struct slo_input *in, uint64_t id)
     return false;
 }
 
-/* A place for a variant that is new: a free one, else that of a variant that is gone. A variant that only
- * pauses keeps its place as long as nobody needs it. There is always one: as many places as variants. */
+/* A slot for a new variant: a free one, else that of a variant that is gone. A variant that is only
+ * absent for a while keeps its slot until it is needed. There is always one, because there are as
+ * many slots as variants. */
 static struct slo_speed *take_speed(struct slo_turn *t, uint64_t id)
 {
     struct slo_speed *x = find_speed(t->s, 0);
@@ -128,7 +134,7 @@ void slo_state_hint(struct slo_state *s, uint64_t id, const double th[3])
     struct slo_turn t = { .s = s };
     struct slo_speed *x = find_speed(s, id);
     if (!x && !find_speed(s, 0))
-        return; /* no place: it will be learned */
+        return; /* no free slot: it will be learned */
     x = x ? x : take_speed(&t, id);
     if (x->samples == 0)
         memcpy(x->th, th, sizeof(x->th));
@@ -147,7 +153,7 @@ void slo_state_hint_profile(struct slo_state *s, const struct slo_config *c,
                                 idle * p->per_sequence / (SLO_ATTEND_UNIT * context) });
 }
 
-/* Speeds are relative to the ITL target: another target is another unit. */
+/* Speeds are relative to the ITL target: a new target is a new unit. */
 static void follow_target(struct slo_state *s, double itl)
 {
     double ratio = s->itl > 0 ? itl / s->itl : 1;
@@ -174,7 +180,7 @@ static void open_turn(struct slo_turn *t, const struct slo_input *given)
     t->pool = MAX(t->pool, 1);
 }
 
-/* Answers in the order in which the variants were given. */
+/* Writes the output in the order of the input. */
 static void close_turn(struct slo_turn *t)
 {
     for (size_t v = 0; v < t->in.variant_n; v++) {
@@ -184,7 +190,7 @@ static void close_turn(struct slo_turn *t)
     }
 }
 
-PRINTF_LIKE(2, 3) static void say(struct slo_output *out, const char *format, ...)
+PRINTF_LIKE(2, 3) static void set_reason(struct slo_output *out, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -194,8 +200,9 @@ PRINTF_LIKE(2, 3) static void say(struct slo_output *out, const char *format, ..
 
 /* ---- steps */
 
-/* Token means, start delays, the speed of every variant, and the horizon: when a replica that is asked for now
- * will serve. Two cycles pass until the load is seen and the request for a replica is made. */
+/* Learns token means, start delays and the speed of every variant, and sets the horizon: when a
+ * replica that is requested now will serve. Two cycles pass until the load is visible and a replica
+ * is requested. */
 static void learn_all(struct slo_turn *t)
 {
     struct slo_state *s = t->s;
@@ -211,12 +218,12 @@ static void learn_all(struct slo_turn *t)
             x->start = 0.7 * x->start + 0.3 * slo_clamp(in->start_delay, 5, 1800);
         if (in->max > 0)
             slowest = MAX(slowest, x->start);
-        slo_learn(t, v);
+        slo_learn_speed(t, v);
     }
     t->out->horizon = slowest + 2 * t->c->cycle;
 }
 
-/* Without a known load nothing is changed, except that somebody who waits gets a first replica. */
+/* Without a known load nothing changes, except that waiting requests get a first replica. */
 static void hold_without_load(struct slo_turn *t)
 {
     size_t cheapest = SIZE_MAX;
@@ -227,15 +234,15 @@ static void hold_without_load(struct slo_turn *t)
         if (in->max > 0 && (cheapest == SIZE_MAX || in->cost < t->in.variants[cheapest].cost))
             cheapest = v;
     }
-    say(t->out, "hold: the load is not known");
+    set_reason(t->out, "hold: the load is not known");
     if (total == 0 && (t->in.waiting > 0 || t->in.arrival > 0) && cheapest != SIZE_MAX) {
         t->target[cheapest] = 1;
-        say(t->out, "up: requests wait and there is no replica");
+        set_reason(t->out, "up: requests wait and there is no replica");
     }
 }
 
-/* The variant with the most ready replicas among those that were observed; it changes nothing in the order of
- * two loads, only the unit. */
+/* The reference is the observed variant with the most ready replicas. It defines the unit only: the
+ * order of two loads does not depend on it. */
 static void choose_reference(struct slo_turn *t)
 {
     size_t best = SIZE_MAX;
@@ -254,9 +261,9 @@ static void weigh_history(struct slo_turn *t)
     t->at = s->n % SLO_RING;
     s->load[t->at] = now;
     for (uint32_t k = 0; k < MIN(s->n + 1, (uint32_t)SLO_RING); k++)
-        t->weighed[k] = slo_weigh(s, s->load[k]);
+        t->weighed[k] = slo_weigh_load(s, s->load[k]);
     now.rate = 1;
-    t->per_request = slo_weigh(s, now);
+    t->per_request = slo_weigh_load(s, now);
     t->out->demand = t->weighed[t->at];
 }
 
@@ -265,13 +272,16 @@ static double budget_share(double miss, double seen, double goal)
     return (miss + budget_prior * (1 - goal)) / (seen + budget_prior) / (1 - goal);
 }
 
+/* Updates both error budgets, and from them the quantile of the headroom and the margin of the
+ * targets. */
 static void spend_budgets(struct slo_turn *t)
 {
     struct slo_state *s = t->s;
     struct slo_output *out = t->out;
     double planned = 0, keep = exp(-t->c->cycle / budget_memory);
     for (size_t v = 0; v < t->in.variant_n; v++)
-        planned += t->in.variants[v].ready * t->per_request * slo_capacity(t, v, margin_planned, 0);
+        planned +=
+            t->in.variants[v].ready * t->per_request * slo_get_capacity(t, v, margin_planned, 0);
     s->miss *= keep;
     s->seen *= keep;
     s->all_miss *= keep;
@@ -294,10 +304,11 @@ static void spend_budgets(struct slo_turn *t)
         slo_clamp(margin_planned * (1 - margin_gain * t->surplus), margin_min, margin_max);
 }
 
-/* What the user wants to be held free on top. */
+/* Adds the reserve that the user configured. */
 static void add_reserve(struct slo_turn *t)
 {
-    double replicas = sane(t->c->reserve_replicas, 1e6), share = sane(t->c->reserve, 100);
+    double replicas = clean_number(t->c->reserve_replicas, 1e6),
+           share = clean_number(t->c->reserve, 100);
     const struct slo_speed *reference = &t->s->speeds[t->s->reference];
     if (share > 0)
         t->out->need *= 1 + share;
@@ -306,20 +317,22 @@ static void add_reserve(struct slo_turn *t)
             t->out->need += replicas * t->capacity[v];
 }
 
-static void decide(struct slo_turn *t)
+/* Adds or removes replicas; the reason has the numbers that decided. */
+static void decide_targets(struct slo_turn *t)
 {
     struct slo_output *out = t->out;
     if (out->need > out->have) {
         slo_plan_up(t);
-        say(out,
+        set_reason(
+            out,
             "up: %.2f busy replicas now, %.2f expected in %.0f s, %.2f with headroom; %.2f fit",
             out->demand, out->forecast, out->horizon, out->need, out->have);
     } else if (t->s->n * t->c->cycle >= watch_first) {
         const char *act = slo_plan_down(t) ? "down" : "keep";
-        say(out, "%s: %.2f busy replicas now, at most %.2f expected within %.0f s; %.2f fit", act,
-            out->demand, out->hold, out->horizon, out->have);
+        set_reason(out, "%s: %.2f busy replicas now, at most %.2f expected within %.0f s; %.2f fit",
+                   act, out->demand, out->hold, out->horizon, out->have);
     } else
-        say(out, "keep: watching since %.0f s", t->s->n * t->c->cycle);
+        set_reason(out, "keep: watching since %.0f s", t->s->n * t->c->cycle);
 }
 
 void slo_step(struct slo_state *s, const struct slo_config *c, const struct slo_input *in,
@@ -337,13 +350,13 @@ void slo_step(struct slo_state *s, const struct slo_config *c, const struct slo_
         choose_reference(&t);
         weigh_history(&t);
         spend_budgets(&t);
-        slo_forecast(&t);
+        slo_forecast_load(&t);
         slo_plan_capacity(&t);
         add_reserve(&t);
         slo_plan_backlog(&t);
         out->hold = MAX(out->hold, out->need);
         s->n++;
-        decide(&t);
+        decide_targets(&t);
     }
     close_turn(&t);
 }

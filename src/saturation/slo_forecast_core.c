@@ -1,33 +1,39 @@
-/* How much load there will be: when a replica that is started now serves, and until then at most.
+/* The load to expect: at the time when a replica that is started now serves, and the highest until
+ * then.
  *
- * Two questions, because starting takes minutes and stopping does not. A replica is added if the load will exceed
- * the capacity at the horizon; one may go if the load will not exceed what is left at any time up to the horizon,
- * since only then could it be back. The second answer is never below the first, and the distance between them is
- * what keeps the policy from adding and removing the same replica; it comes from the load itself.
+ * Two questions, because starting takes minutes and stopping does not. A replica is added if the
+ * load will exceed the capacity at the horizon; one may go if the load will not exceed what is left
+ * at any time up to the horizon, since only then could it be back. The second answer is never lower
+ * than the first, and the distance between them is what keeps the policy from adding and removing
+ * the same replica; it comes from the load itself.
  *
- * Both answers are quantiles of what came before. Four simple forecasters look at the load of the last minutes:
- * the last minute, the mean of two, the mean of six, and a damped trend. Each is replayed over the last hour, its
- * ratio to what really came is taken at the quantile tau, and the one whose answers would have been best (the
- * least pinball loss, which is the loss that a quantile minimizes) answers now. Nothing is fitted to a kind of
- * traffic: a steady noisy load is averaged, a ramp is followed. A small service errs in requests rather than in
- * percent: the same quantile as an amount is used instead where it would have been better by a tenth. While there
- * are few forecasts to learn from, a prior of e^0.2 is blended in.
+ * Both answers are quantiles of past errors. Four simple forecasters look at the load of the last
+ * minutes: the last minute, the mean of two, the mean of six, and a damped trend. Each is replayed
+ * over the last hour, its ratio to the actual load is taken at the quantile tau, and the one whose
+ * answers would have been best (the lowest pinball loss, which is the loss that a quantile
+ * minimizes) answers now. Nothing is fitted to a kind of traffic: a steady noisy load is averaged,
+ * a ramp is followed. A small service errs in requests rather than in percent: the same quantile as
+ * an amount is used instead where it would have been better by a tenth. While there are few
+ * forecasts to learn from, a prior of e^0.2 is blended in.
  *
- * The whole hour is weighed anew each cycle (slo_core.c), so the forecasts of the past are those that would be
- * made with what is known about the weight of a request now.
+ * The whole hour is weighed again in each cycle (slo_core.c), so the forecasts of the past are
+ * those that would be made with what is known about the weight of a request now.
  *
- * The trend is a line through 20 cycles. Its slope is shrunk by max(0, 1 - 4/t^2), the James-Stein factor of its
- * t-statistic, so that noise alone asks for nothing; the error variance is taken four times, because consecutive
- * rates are means over the same minute. Half of what the slope promises is believed, at most +30 % and -15 %.
+ * The trend is a line through 20 cycles. Its slope is shrunk by max(0, 1 - 4/t^2), the James-Stein
+ * factor of its t-statistic, so that noise alone asks for nothing; the error variance is taken four
+ * times, because consecutive rates are means over the same minute. Half of the slope is used, at
+ * most +30 % and -15 %.
  *
  * Two alarms go beyond quantiles, which know only what was seen before:
- * - jump: arrivals of the last seconds three sigma above the minute's mean count at once. Sigma is that of the
- *   model's own traffic (its dispersion is learned), so bursty traffic does not cry wolf;
- * - mix: a request's weight follows from its tokens, which are means over many requests and far less noisy than
- *   arrivals. Its trend over six cycles is believed sooner and in full, up to +60 %.
+ * - jump: arrivals of the last seconds three sigma above the minute's mean count at once. Sigma is
+ *   that of the model's own traffic (its dispersion is learned), so bursty traffic causes no false
+ *   alarms;
+ * - mix: a request's weight follows from its tokens, which are means over many requests and far
+ *   less noisy than arrivals. Its trend over six cycles is used sooner and in full, up to +60 %.
  *
- * Rejected: the maximum of the need over a fixed window of 300 s as the bound for removals. It counted the same
- * uncertainty twice and cost 8 % on a conversation trace; a shorter window lost requests to intermittent load. */
+ * Rejected: the maximum of the need over a fixed window of 300 s as the bound for removals. It
+ * counted the same uncertainty twice and cost 8 % on a conversation trace; a shorter window lost
+ * requests to intermittent load. */
 #include "slo_parts_core.h"
 
 enum {
@@ -43,7 +49,7 @@ enum {
 static const double damping = 0.5, shrink = 4, overlap = 4, trend_max = 0.3, trend_min = -0.15;
 static const double log_prior = 0.20, log_max = 1.0, additive_advantage = 0.9;
 static const double ratio_floor =
-    0.05; /* busy replicas: the ratio of two idle minutes says nothing */
+    0.05; /* busy replicas: the ratio of two idle minutes means nothing */
 static const double jump_sigmas = 3, dispersion_gain = 0.02, dispersion_outlier = 9;
 static const double mix_shrink = 8, mix_max = 0.6, mix_margin = 1.05, mix_least = 0.05;
 
@@ -83,7 +89,7 @@ static double mean_until(const struct history *h, int at, int cycles)
     return (h->sum[at + 1] - h->sum[from]) / (at + 1 - from);
 }
 
-/* Demand per second by which it grows, shrunk by its doubt: a line by least squares, from the sums. */
+/* Growth of the demand per second, shrunk by its uncertainty: a least-squares line from the sums. */
 static double slope_until(const struct history *h, int at)
 {
     int n = MIN(at + 1, TREND_CYCLES), from = at + 1 - n;
@@ -119,7 +125,7 @@ static double forecast_at(const struct history *h, int forecaster, int at)
     }
 }
 
-/* The value that would stand at `at` if `v` were sorted (quickselect: sorting the errors of 1,000 models would
+/* The value at index `at` if `v` were sorted (quickselect: sorting the errors of 1,000 models would
  * cost more than all the rest of the cycle). Reorders `v`. */
 static double select_nth(double *v, int n, int at)
 {
@@ -148,20 +154,21 @@ static double select_nth(double *v, int n, int at)
     return v[at];
 }
 
-static double pinball(double error, double tau)
+static double pinball_loss(double error, double tau)
 {
     return error > 0 ? tau * error : (tau - 1) * error;
 }
 
-/* Forecasts of the past beside what came. */
+/* Past forecasts and the loads that followed. */
 struct pairs {
     int n, at[PAIRS_MAX];
     double actual[PAIRS_MAX], forecast[PAIRS_MAX];
 };
 
-/* `peak`: the most until the horizon, instead of what came at the horizon. The load of this cycle is no part of any
- * pair: whatever it is, the same forecaster and the same quantile answer, so that more load never asks for less. */
-static void take_pairs(const struct history *h, bool peak, struct pairs *p)
+/* `peak`: the highest load up to the horizon instead of the load at the horizon. The load of this
+ * cycle is no part of any pair: whatever it is, the same forecaster and quantile are used, so that
+ * more load never asks for less. */
+static void collect_pairs(const struct history *h, bool peak, struct pairs *p)
 {
     int last = h->n - 2 - h->lead, first = MAX(last - 2 * PAIRS_MAX + 2, 0);
     first +=
@@ -181,7 +188,7 @@ struct answer {
     bool additive;
 };
 
-/* What a forecaster says now, raised by its errors' quantile. */
+/* The forecast of one forecaster, raised by the quantile of its errors. */
 static struct answer ask_forecaster(const struct history *h, struct pairs *p, int forecaster,
                                     double tau)
 {
@@ -194,7 +201,8 @@ static struct answer ask_forecaster(const struct history *h, struct pairs *p, in
     }
     double ratio = slo_clamp(select_nth(scratch, p->n, at), 1, exp(log_max));
     for (int i = 0; i < p->n; i++)
-        a.loss += pinball(p->actual[i] - (p->forecast[i] + ratio_floor) * ratio + ratio_floor, tau);
+        a.loss +=
+            pinball_loss(p->actual[i] - (p->forecast[i] + ratio_floor) * ratio + ratio_floor, tau);
     if (p->n < PAIRS_ENOUGH)
         ratio = exp(log_prior + (log(ratio) - log_prior) * p->n / (int)PAIRS_ENOUGH);
     a.bound = a.forecast * ratio;
@@ -204,16 +212,17 @@ static struct answer ask_forecaster(const struct history *h, struct pairs *p, in
         scratch[i] = p->actual[i] - p->forecast[i];
     double amount = MAX(select_nth(scratch, p->n, at), 0), loss = 0;
     for (int i = 0; i < p->n; i++)
-        loss += pinball(p->actual[i] - p->forecast[i] - amount, tau);
+        loss += pinball_loss(p->actual[i] - p->forecast[i] - amount, tau);
     if (loss < additive_advantage * a.loss)
         a = (struct answer){ a.forecast, a.forecast + amount, loss, true };
     return a;
 }
 
+/* The answer of the forecaster with the lowest loss. */
 static struct answer ask_best(const struct history *h, bool peak, double tau)
 {
     struct pairs p;
-    take_pairs(h, peak, &p);
+    collect_pairs(h, peak, &p);
     if (p.n < PAIRS_MIN) { /* nothing to learn from yet: the trend and the prior */
         double f = forecast_at(h, FORECASTER_N - 1, h->n - 1);
         return (struct answer){ .forecast = f, .bound = f * exp(log_prior) };
@@ -237,7 +246,8 @@ static void raise_need(struct slo_turn *t, double forecast, double need)
     t->out->forecast = forecast;
 }
 
-static void heed_jump(struct slo_turn *t)
+/* Arrivals far above the mean of the minute count at once; also learns the dispersion. */
+static void raise_for_jump(struct slo_turn *t)
 {
     double slow = t->in.arrival, fast = t->in.arrival_now, *dispersion = &t->s->dispersion;
     if (!(slow > 0) || !(fast >= 0))
@@ -250,7 +260,8 @@ static void heed_jump(struct slo_turn *t)
     *dispersion += dispersion_gain * (surprise - *dispersion);
 }
 
-static void heed_mix(struct slo_turn *t)
+/* Raises the need if requests are getting heavier. */
+static void raise_for_mix(struct slo_turn *t)
 {
     const int n = MIX_CYCLES;
     double w[MIX_CYCLES], sy = 0, sxy = 0, errors = 0;
@@ -259,7 +270,7 @@ static void heed_mix(struct slo_turn *t)
     for (int j = 0; j < n; j++) { /* x = -j */
         struct slo_load load = t->s->load[(t->at + SLO_RING - (uint32_t)j) % SLO_RING];
         load.rate = 1;
-        w[j] = slo_weigh(t->s, load);
+        w[j] = slo_weigh_load(t->s, load);
         sy += w[j];
         sxy -= j * w[j];
     }
@@ -278,13 +289,13 @@ static void heed_mix(struct slo_turn *t)
     }
 }
 
-void slo_forecast(struct slo_turn *t)
+void slo_forecast_load(struct slo_turn *t)
 {
     struct history h;
     struct slo_output *out = t->out;
     read_history(t, &h);
     struct answer up = ask_best(&h, false, out->quantile);
-    struct answer keep = ask_best(&h, true, MIN(out->quantile + slo_keep_extra, 0.99));
+    struct answer keep = ask_best(&h, true, MIN(out->quantile + SLO_KEEP_EXTRA, 0.99));
     if (t->in.season > 0) { /* the same hour of yesterday knows better than a line */
         double f = out->demand * slo_clamp(t->in.season, 0.7, 2);
         up = (struct answer){ f, f * MAX(up.bound / MAX(up.forecast, 1e-9), 1), 0, up.additive };
@@ -292,7 +303,7 @@ void slo_forecast(struct slo_turn *t)
     out->forecast = up.forecast;
     out->additive = up.additive;
     out->need = MAX(up.bound, out->demand);
-    heed_mix(t);
-    heed_jump(t);
+    raise_for_mix(t);
+    raise_for_jump(t);
     out->hold = MAX(keep.bound, out->need);
 }

@@ -1,7 +1,7 @@
-/* What a replica can do, learned from its token speed.
+/* Learns the speed of a variant from its inter-token latency.
  *
- * Continuous batching makes a replica a server of iterations: each gives every running request one token
- * and takes
+ * Continuous batching makes a replica a server of iterations: each gives every running request one
+ * token and takes
  *
  *     base + c * (prompt tokens processed in it) + d * (tokens attended to in it)
  *
@@ -9,38 +9,44 @@
  *
  *     1 = base/ITL + c * (prompt tokens/s) + d * (attended tokens/s)
  *
- * which is exact whatever the mix of requests. Multiplied by ITL*\/base (the target over the unloaded value)
- * it says that the speed y = ITL*\/ITL of a stream is linear in two rates that vLLM exports:
+ * which is exact whatever the mix of requests. Multiplied by ITL*\/base (the target over the
+ * unloaded value) it shows that the speed y = ITL*\/ITL of a stream is linear in two rates that
+ * vLLM exports:
  *
  *     y = th0 - th1 * (prompt tokens/s) - th2 * (generated tokens/s * (context + C0))
  *
  * th0 is how many times faster than its target an idle replica is; y = 1 is the target; the share
- * (th1*x1 + th2*x2)/th0 is the busy time. So the slope of the ITL far below the target tells where the target
- * will be reached, without ever going there. That is what a threshold on the KV cache or on the queue cannot do.
+ * (th1*x1 + th2*x2)/th0 is the busy time. So the slope of the ITL far below the target shows where
+ * the target will be reached, without ever going there. That is what a threshold on the KV cache or
+ * on the queue cannot do.
  *
- * Three coefficients are fitted by least squares with forgetting. Kept are the normal equations (a, b); each
- * cycle solves them under the bounds, so that neither rounding nor a bound can turn the fit against the samples.
- * (Recursive least squares with coefficients clamped after each step did: after a start under overload its gain
- * had the wrong sign, th0 fell to its bound while the replicas got faster, and the variant counted as useless.)
- * - the prior (3, 3, 3) with variances 2.25, 9, 9 is a replica three times faster than needed that costs
- *   what the units say; it is wide, so that ten samples outweigh it;
+ * Three coefficients are fitted by least squares with forgetting. Kept are the normal equations (a,
+ * b); each cycle solves them under the bounds, so that neither rounding nor a bound can turn the
+ * fit against the samples. (Recursive least squares with coefficients clamped after each step did:
+ * after a start under overload its gain had the wrong sign, th0 fell to its bound while the
+ * replicas got faster, and the variant counted as useless.)
+ * - the prior (3, 3, 3) with variances 2.25, 9, 9 is a replica three times faster than needed that
+ *   costs what the units imply; it is wide, so that ten samples outweigh it;
  * - measurement noise 0.02: a minute's ITL is repeatable to about 14 % of the target;
- * - one sample moves the speed by at most 1, so that a stalled scrape or a paused GPU is not learned;
- * - old samples are forgotten (0.995 per cycle, an hour's memory) only while the replica is at least 15 %
- *   busy: an idle replica says nothing about th1 and th2;
- * - bounds: th1 and th2 are at least a tenth of th0, they are costs; th0 is at least the best speed that was
- *   seen, since load cannot make a replica faster. Under overload all samples lie on one point, which the line
- *   can meet with any th0: the first seconds of a fresh replica, when it is idle, decide.
+ * - one sample moves the speed by at most 1, so that a stalled scrape or a paused GPU is not
+ *   learned;
+ * - old samples are forgotten (0.995 per cycle, an hour's memory) only while the replica is at
+ *   least 15 % busy: an idle replica has no information about th1 and th2;
+ * - bounds: th1 and th2 are at least a tenth of th0, they are costs; th0 is at least the best speed
+ *   that was seen, since load cannot make a replica faster. Under overload all samples lie on one
+ *   point, which the line can pass through with any th0: the first seconds of a fresh replica, when
+ *   it is idle, decide.
  *
- * Samples are taken only from a load that holds still: rates are means of a minute while the ITL follows
- * the moment, so a load that more than doubles within the minute pairs the one with the other's past. */
+ * Samples are taken only from a load that holds still: rates are means of a minute while the ITL
+ * follows the moment, so a load that more than doubles within the minute pairs the one with the
+ * other's past. */
 #include "slo_parts_core.h"
 
 static const double noise = 0.02, innovation_max = 1, forgetting = 0.995, busy_to_forget = 0.15;
 static const double default_start = 120; /* s: image there, weights loaded from a local disk */
 static const double prior[3] = { 3, 3, 3 }, prior_variance[3] = { 2.25, 9, 9 };
 static const double idle_min = 0.5, idle_max = 100, cost_min = 0.1, cost_max = 100;
-enum { SAMPLES_TO_DOUBT = 4 }; /* before, a sample is taken as it is */
+enum { SAMPLES_TO_DOUBT = 4 }; /* before that, a sample is not limited */
 
 void slo_speed_init(struct slo_speed *x, uint64_t id)
 {
@@ -55,9 +61,10 @@ static bool is_learnable(const struct slo_variant *v)
            v->reporting >= 1 && !(v->running_high > 2 * v->running_low + 4);
 }
 
-/* Tokens that a running request attends to: by the KV cache if it is known, else half of its answer on top
- * of its prompt. Shared prefixes make it smaller and recomputation larger; the model-wide ratio between the
- * two (context_factor) carries that over to variants and to times where the cache is not known. */
+/* Tokens that a running request attends to: by the KV cache if it is known, else half of its answer
+ * on top of its prompt. Shared prefixes make it smaller and recomputation larger; the model-wide
+ * ratio between the two (context_factor) carries that over to variants and to times where the cache
+ * is not known. */
 static double observe_context(struct slo_state *s, struct slo_speed *x, const struct slo_variant *v)
 {
     double plain = s->in_tokens + s->out_tokens / 2;
@@ -115,7 +122,8 @@ static struct bounded_fit bind_fit(int bound, double idle_least)
     return f;
 }
 
-/* Least squares within one choice of bounds. Answers the loss; infinite when it leaves the others' bounds. */
+/* Least squares with one choice of active bounds. Returns the loss; infinite if the result violates
+ * another bound. */
 static double solve_bound(const double m[3][3], const double v[3], int bound, double idle_least,
                           double th[3])
 {
@@ -148,7 +156,7 @@ static double solve_bound(const double m[3][3], const double v[3], int bound, do
     return loss;
 }
 
-/* Of all choices of bounds the best that is allowed: a convex problem, so this is its solution. */
+/* The best valid choice of active bounds; the problem is convex, so this is its solution. */
 static void solve_speed(struct slo_speed *x)
 {
     double m[3][3], v[3], best = INFINITY, idle_least = MAX(x->best, idle_min);
@@ -164,13 +172,13 @@ static void solve_speed(struct slo_speed *x)
             memcpy(x->th, th, sizeof(x->th));
         }
         if (bound == 0 && isfinite(loss))
-            break; /* the solution without bounds keeps them: no other is better */
+            break; /* the unbounded solution satisfies them: no other is better */
     }
     for (int r = 1; r < 3; r++)
         x->th[r] = slo_clamp(x->th[r], cost_min * x->th[0], cost_max * x->th[0]);
 }
 
-/* One sample y = th . z more. */
+/* Adds one sample y = th . z. */
 static void fit_speed(struct slo_speed *x, double y, const double z[3])
 {
     double predicted = x->th[0] * z[0] + x->th[1] * z[1] + x->th[2] * z[2];
@@ -187,7 +195,7 @@ static void fit_speed(struct slo_speed *x, double y, const double z[3])
     solve_speed(x);
 }
 
-void slo_learn(struct slo_turn *t, size_t i)
+void slo_learn_speed(struct slo_turn *t, size_t i)
 {
     struct slo_speed *x = t->speed[i];
     const struct slo_variant *v = &t->in.variants[i];

@@ -1,4 +1,4 @@
-/* The parts of the slo policy, between its files only: slo_core.c calls them in this order. */
+/* The parts of the slo policy, private to its files; slo_core.c calls them in this order. */
 #ifndef FLYBALL_SLO_PARTS_CORE_H
 #define FLYBALL_SLO_PARTS_CORE_H
 
@@ -6,26 +6,26 @@
 
 #include <math.h>
 
-/* One step under way. The input is a copy in which everything unusable is NaN and the variants are sorted
- * by id, so that no sum and no tie depends on the order in which they were given. */
+/* One step in progress. The input is a copy in which every unusable number is NaN and the variants
+ * are sorted by id, so that no sum and no tie depends on the order in which they were given. */
 struct slo_turn {
     const struct slo_config *c;
     struct slo_state *s;
     struct slo_input in;
-    size_t given_at[SLO_VARIANTS_MAX];         /* of a sorted variant: its index in the input */
+    size_t given_at[SLO_VARIANTS_MAX];         /* index in the input of a sorted variant */
     struct slo_speed *speed[SLO_VARIANTS_MAX]; /* its part of the state */
-    int target[SLO_VARIANTS_MAX];              /* its answer */
+    int target[SLO_VARIANTS_MAX];              /* its target */
     enum slo_fit fit[SLO_VARIANTS_MAX];
     double capacity[SLO_VARIANTS_MAX];
     struct slo_output *out;
 
     uint32_t at;              /* this cycle's entry in the rings */
-    double weighed[SLO_RING]; /* the loads of the rings in busy replicas, by today's weights */
+    double weighed[SLO_RING]; /* loads of the ring in busy replicas, by the current weights */
     double per_request;       /* weight of a mean request: busy seconds */
     int pool;                 /* replicas of the model, at least 1 */
     double surplus;           /* error budget used beyond plan, in [-1, 1]; 0: as planned */
     double ready_capacity;    /* of the replicas that serve */
-    bool has_alternative;     /* a variant that fits can grow: unfit ones count for nothing */
+    bool has_alternative;     /* a fitting variant can grow: unfit ones do not count */
 };
 
 static inline double slo_clamp(double x, double low, double high)
@@ -33,30 +33,30 @@ static inline double slo_clamp(double x, double low, double high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* Units of th[1] and th[2], so that all three coefficients are of the same size: seconds for a prompt token
- * and for an attended token on a middling accelerator. A generated token attends to its context and to
- * SLO_FIXED_CONTEXT tokens' worth of work that does not grow with it. */
+/* Units of th[1] and th[2], so that all three coefficients are of the same size: seconds for a
+ * prompt token and for an attended token on a middling accelerator. A generated token attends to
+ * its context and to SLO_FIXED_CONTEXT tokens' worth of work that does not grow with it. */
 #define SLO_PROMPT_UNIT 1e-4
 #define SLO_ATTEND_UNIT 2e-7
 #define SLO_FIXED_CONTEXT 300.0
 
 /* ---- slo_learn_core.c */
 void slo_speed_init(struct slo_speed *x, uint64_t id);
-void slo_learn(struct slo_turn *t, size_t v);
+void slo_learn_speed(struct slo_turn *t, size_t v);
 
 /* ---- slo_capacity_core.c */
-/* Busy replicas of the reference variant that a load keeps. */
-double slo_weigh(const struct slo_state *s, struct slo_load load);
+/* A load in busy replicas of the reference variant. */
+double slo_weigh_load(const struct slo_state *s, struct slo_load load);
 /* Requests/s that a replica carries within the targets, planning with `margin` of them. 0: none. */
-double slo_capacity(const struct slo_turn *t, size_t v, double margin, double surplus);
+double slo_get_capacity(const struct slo_turn *t, size_t v, double margin, double surplus);
 
 /* ---- slo_forecast_core.c */
 /* out->forecast; out->need, which the load will not exceed at the horizon; out->hold, until then. */
-void slo_forecast(struct slo_turn *t);
+void slo_forecast_load(struct slo_turn *t);
 
-/* By how much the quantile of the second is above that of the first: a removal that was wrong costs a start delay,
- * an addition that was not needed only money. */
-#define slo_keep_extra 0.1
+/* How much higher the quantile of `hold` is than that of `need`: a wrong removal costs a start
+ * delay, an unneeded addition only money. */
+#define SLO_KEEP_EXTRA 0.1
 
 /* ---- slo_plan_core.c */
 void slo_plan_capacity(struct slo_turn *t); /* fit and capacity of each variant; out->have */

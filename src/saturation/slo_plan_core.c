@@ -1,25 +1,27 @@
-/* From a need in busy replicas to replicas of each variant.
+/* Turns a need in busy replicas into replicas of each variant.
  *
- * Up: one replica at a time, of the best class, then of the lowest price for what it adds (what is beyond the
- * lack is worth nothing). A variant without a replica pays 15 % more: it would have to be learned first. At
- * most 2 * current + 8 replicas in one cycle, whatever a wrong number asks for.
+ * Up: one replica at a time, of the best class, then of the lowest price for what it adds (capacity
+ * beyond the lack is worth nothing). A variant without a replica pays 15 % more: it would have to
+ * be learned first. At most 2 * current + 8 replicas in one cycle, whatever a wrong number asks
+ * for.
  *
  * 3 % more than needed is added, so that growth comes in fewer, larger steps.
  *
- * Down: only what the most that is expected up to the horizon leaves free (slo_forecast_core.c), plus 2 % so that
- * rounding does not decide; at most a quarter of the replicas per cycle, and once in 60 s; never one of a variant
- * that got a replica less than its own start delay ago, and never the last one: zero is decided elsewhere
- * (hybrid_core.c).
+ * Down: only what the highest load expected up to the horizon leaves free (slo_forecast_core.c),
+ * plus 2 % so that rounding does not decide; at most a quarter of the replicas per cycle, and once
+ * in 60 s; never one of a variant that got a replica less than its own start delay ago, and never
+ * the last one: zero is decided elsewhere (hybrid_core.c).
  *
- * Class: a variant that is too slow for the targets (SLO_UNFIT) counts for nothing while another can grow, and
- * goes first when enough others are ready. It is judged by its capacity, and by the time it takes for a long
- * prompt once the error budget is being overspent (1.15 of the target to enter, 0.95 to leave the class). */
+ * Class: a variant that is too slow for the targets (SLO_UNFIT) counts for nothing while another
+ * can grow, and goes first when enough others are ready. It is classified by its capacity, and by
+ * the time it takes for a long prompt once the error budget is being overspent (1.15 of the target
+ * to enter, 0.95 to leave the class). */
 #include "slo_parts_core.h"
 
 static const double newcomer_price = 1.15, up_slack = 0.03, down_slack = 0.02, drain = 1.5;
 static const double removal_gap = 60; /* s */
 static const double start_doubt =
-    1.25; /* start delays vary: a replica is given that much of the mean */
+    1.25; /* start delays vary: a replica gets this multiple of the mean */
 static const double tail_enter = 1.15, tail_leave = 0.95, overspent = 1.2;
 enum { SAMPLES_TO_KNOW = 4, STEP_MIN = 8 };
 
@@ -33,19 +35,20 @@ static bool is_slow_for_tail(const struct slo_turn *t, size_t v)
     return prefill + 2 * t->c->itl / x->th[0] > limit * t->c->ttft;
 }
 
-static enum slo_fit classify(const struct slo_turn *t, size_t v)
+static enum slo_fit classify_variant(const struct slo_turn *t, size_t v)
 {
     if (t->speed[v]->samples < SAMPLES_TO_KNOW && !t->in.variants[v].hinted)
         return SLO_UNSEEN;
     return t->capacity[v] <= 0 || is_slow_for_tail(t, v) ? SLO_UNFIT : SLO_FITS;
 }
 
+/* Unfit variants are excluded from `have` only while another variant can replace them. */
 void slo_plan_capacity(struct slo_turn *t)
 {
     for (size_t v = 0; v < t->in.variant_n; v++) {
         const struct slo_variant *in = &t->in.variants[v];
-        t->capacity[v] = t->per_request * slo_capacity(t, v, t->out->margin, t->surplus);
-        t->fit[v] = classify(t, v);
+        t->capacity[v] = t->per_request * slo_get_capacity(t, v, t->out->margin, t->surplus);
+        t->fit[v] = classify_variant(t, v);
         t->speed[v]->unfit = t->fit[v] == SLO_UNFIT;
         t->has_alternative |= t->fit[v] != SLO_UNFIT && in->max > 0 && !in->stuck;
     }
@@ -58,8 +61,9 @@ void slo_plan_capacity(struct slo_turn *t)
     }
 }
 
-/* Only what waits at the gateway counts: new replicas cannot take what waits inside others. It is to be gone
- * within 1.5 horizons, and until the new replicas come it changes by what arrives beyond the ready capacity. */
+/* Only what waits at the gateway counts: new replicas cannot take what waits inside others. It is
+ * to be gone within 1.5 horizons, and until the new replicas come it changes by what arrives beyond
+ * the ready capacity. */
 void slo_plan_backlog(struct slo_turn *t)
 {
     double queued = t->in.queued, horizon = t->out->horizon;

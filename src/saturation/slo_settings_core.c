@@ -1,4 +1,4 @@
-/* See slo_settings_core.h. */
+/* Parses and merges latency settings: see slo_settings_core.h. */
 #include "slo_settings_core.h"
 
 #include "../base/clock.h"
@@ -71,7 +71,9 @@ static int read_field(str key, const struct json *v, struct slo_settings *s, err
     if (str_eqc(key, "reserve"))
         return read_reserve(v, s, e);
     if (!str_eqc(key, "caution"))
-        return err_set(e, EBADMSG, "slo has no field " STR_FMT, STR_ARG(key));
+        return err_set(e, EBADMSG,
+                       "unknown field slo." STR_FMT "; use ttft, itl, goal, reserve or caution",
+                       STR_ARG(key));
     s->caution = json_real(v, NAN);
     if (!(s->caution >= 1 && s->caution <= 3))
         return err_set(e, EINVAL, "slo.caution must be between 1 and 3");
@@ -82,8 +84,7 @@ int slo_settings_read(const struct json *tree, struct slo_settings *ret, err_t *
 {
     struct slo_settings s = slo_settings_none;
     if (tree && tree->type != JSON_NULL && tree->type != JSON_OBJ)
-        return err_set(e, EBADMSG, "slo is a value of type %s, want fields by name",
-                       json_type_name(tree));
+        return err_set(e, EBADMSG, "slo has type %s; use a map of fields", json_type_name(tree));
     if (json_is(tree, JSON_OBJ))
         json_each(m, tree)
             if (m->value->type != JSON_NULL && read_field(m->key, m->value, &s, e) < 0)
@@ -92,7 +93,7 @@ int slo_settings_read(const struct json *tree, struct slo_settings *ret, err_t *
     return 0;
 }
 
-void slo_settings_lay(struct slo_settings *to, const struct slo_settings *over)
+void slo_settings_merge(struct slo_settings *to, const struct slo_settings *over)
 {
     double *fields[] = { &to->ttft,   &to->itl, &to->goal, &to->reserve, &to->reserve_replicas,
                          &to->caution };
@@ -102,10 +103,4 @@ void slo_settings_lay(struct slo_settings *to, const struct slo_settings *over)
     for (size_t i = 0; i < countof(fields); i++)
         if (!isnan(from[i]))
             *fields[i] = from[i];
-}
-
-bool slo_settings_any(const struct slo_settings *s)
-{
-    return !isnan(s->ttft) || !isnan(s->itl) || !isnan(s->goal) || !isnan(s->caution) ||
-           !isnan(s->reserve);
 }

@@ -1,4 +1,9 @@
-/* See snapshot.h. */
+/* Builds snapshots of the configuration: see snapshot.h.
+ *
+ * Everything in a snapshot lives in its arena and is copied from the sources, so a snapshot
+ * outlives the caches that it was read from. It is freed with its last reference. Durations of
+ * WVA's metrics cache (PROMETHEUS_METRICS_CACHE_*) become the ages of metrics: there is no cache
+ * here, but the feeds fetch at the same rhythm. */
 #include "snapshot.h"
 
 #include "../base/clock.h"
@@ -7,7 +12,7 @@
 static const int64_t interval_default_ns = 30 * NS_PER_S, interval_least_ns = 100 * NS_PER_MS;
 static const struct sat_ages ages_default = { 30 * NS_PER_S, 60 * NS_PER_S, 300 * NS_PER_S };
 
-static const struct json *parse(struct arena *a, str text)
+static const struct json *parse_json(struct arena *a, str text)
 {
     struct json *tree = NULL;
     return text.n && json_parse(a, text, &tree, NULL) == 0 ? tree : NULL;
@@ -15,7 +20,8 @@ static const struct json *parse(struct arena *a, str text)
 
 /* ---- durations of the optimization ConfigMap */
 
-static void read_interval(struct sat_snapshot *s, const struct json *data, struct sat_news *news)
+static void read_interval(struct sat_snapshot *s, const struct json *data,
+                          struct sat_report *report)
 {
     const struct json *v = json_get(data, "GLOBAL_OPT_INTERVAL");
     int64_t ns;
@@ -23,10 +29,11 @@ static void read_interval(struct sat_snapshot *s, const struct json *data, struc
     if (!v)
         return;
     if (duration_parse(json_text(v), &ns, &e) < 0)
-        news->interval_problem = arena_printf(&s->arena, "GLOBAL_OPT_INTERVAL: %s", e.text);
+        report->interval_problem = arena_printf(&s->arena, "GLOBAL_OPT_INTERVAL: %s", e.text);
     else if (ns < interval_least_ns)
-        news->interval_problem =
-            arena_printf(&s->arena, "GLOBAL_OPT_INTERVAL is \"" STR_FMT "\", want at least 100ms",
+        report->interval_problem =
+            arena_printf(&s->arena,
+                         "GLOBAL_OPT_INTERVAL \"" STR_FMT "\" is too short; use at least 100ms",
                          STR_ARG(json_text(v)));
     else
         s->interval_ns = ns;
@@ -35,12 +42,13 @@ static void read_interval(struct sat_snapshot *s, const struct json *data, struc
 #define CACHE_KEY "PROMETHEUS_METRICS_CACHE_"
 
 struct cache_settings {
-    const struct json *data[2]; /* of the ConfigMap, else of the environment */
+    const struct json *data[2]; /* the ConfigMap, then the environment */
     struct arena *arena;
     str problems;
 };
 
-static int64_t duration_at(struct cache_settings *c, const char *key, int64_t otherwise)
+/* The first valid duration under `key`; invalid ones are added to the problems. */
+static int64_t read_duration(struct cache_settings *c, const char *key, int64_t otherwise)
 {
     for (size_t i = 0; i < countof(c->data); i++) {
         const struct json *v = json_get(c->data[i], key);
@@ -49,43 +57,44 @@ static int64_t duration_at(struct cache_settings *c, const char *key, int64_t ot
             continue;
         if (duration_parse(json_text(v), &ns, NULL) == 0 && ns > 0)
             return ns;
-        if (ns != 0) /* that is off */
-            c->problems = arena_printf(c->arena, STR_FMT "%s%s is \"" STR_FMT "\", want a duration",
+        if (ns != 0) /* 0 means off and is no problem */
+            c->problems = arena_printf(c->arena, STR_FMT "%s%s \"" STR_FMT "\" is not a duration",
                                        STR_ARG(c->problems), c->problems.n ? "; " : "", key,
                                        STR_ARG(json_text(v)));
     }
     return otherwise;
 }
 
-/* Yes, unless said otherwise in other words than these. */
-static bool is_cached(const struct cache_settings *c)
+/* On unless the setting has another value than these. */
+static bool is_cache_enabled(const struct cache_settings *c)
 {
-    str said = S("");
-    for (size_t i = 0; i < countof(c->data) && !said.n; i++)
-        said = json_text(json_get(c->data[i], CACHE_KEY "ENABLED"));
-    return !said.n || str_eqc(said, "true") || str_eqc(said, "1") || str_eqc(said, "yes");
+    str setting = S("");
+    for (size_t i = 0; i < countof(c->data) && !setting.n; i++)
+        setting = json_text(json_get(c->data[i], CACHE_KEY "ENABLED"));
+    return !setting.n || str_eqc(setting, "true") || str_eqc(setting, "1") ||
+           str_eqc(setting, "yes");
 }
 
 static void read_ages(struct sat_snapshot *s, const struct json *data, const struct json *defaults,
                       str *ret_problems)
 {
     struct cache_settings c = { { data, defaults }, &s->arena, S("") };
-    /* Metrics older than a cycle would be decided on twice. */
+    /* At most one cycle, or two decisions would use the same metrics. */
     int64_t fetch = MIN(ages_default.fetch_ns, s->interval_ns);
-    if (is_cached(&c))
-        fetch =
-            duration_at(&c, CACHE_KEY "FETCH_INTERVAL", duration_at(&c, CACHE_KEY "TTL", fetch));
+    if (is_cache_enabled(&c))
+        fetch = read_duration(&c, CACHE_KEY "FETCH_INTERVAL",
+                              read_duration(&c, CACHE_KEY "TTL", fetch));
     if (fetch < interval_least_ns) { /* every pod would be scraped without a pause */
         fetch = interval_least_ns;
         c.problems =
             arena_printf(c.arena, STR_FMT "%s" CACHE_KEY "FETCH_INTERVAL must be at least 100ms",
                          STR_ARG(c.problems), c.problems.n ? "; " : "");
     }
-    int64_t fresh = duration_at(&c, CACHE_KEY "FRESH_THRESHOLD", ages_default.fresh_ns);
+    int64_t fresh = read_duration(&c, CACHE_KEY "FRESH_THRESHOLD", ages_default.fresh_ns);
     int64_t unavailable =
-        duration_at(&c, CACHE_KEY "UNAVAILABLE_THRESHOLD", ages_default.unavailable_ns);
+        read_duration(&c, CACHE_KEY "UNAVAILABLE_THRESHOLD", ages_default.unavailable_ns);
     *ret_problems = c.problems;
-    /* One fetch may be missed: what a slow rhythm makes old is not stale. */
+    /* One fetch may fail before metrics count as stale, however long the interval is. */
     s->ages = (struct sat_ages){ fetch, MAX(fresh, 2 * fetch), MAX(unavailable, 4 * fetch) };
 }
 
@@ -104,18 +113,19 @@ const struct sat_local *sat_snapshot_local(const struct sat_snapshot *s, str ns)
 }
 
 static void read_locals(struct sat_snapshot *s, const struct sat_sources *from,
-                        const struct sat_snapshot *before, struct sat_news *news)
+                        const struct sat_snapshot *before, struct sat_report *report)
 {
     s->locals = arena_array(&s->arena, from->local_n, sizeof(*s->locals));
-    news->locals = arena_array(&s->arena, from->local_n, sizeof(*news->locals));
+    report->locals = arena_array(&s->arena, from->local_n, sizeof(*report->locals));
     for (size_t i = 0; i < from->local_n; i++) {
         const struct sat_local_source *source = &from->locals[i];
         const struct sat_local *old = before ? sat_snapshot_local(before, source->ns) : NULL;
-        struct sat_load saturation = sat_table_load(&s->arena, parse(&s->arena, source->saturation),
-                                                    old ? &old->saturation : NULL);
-        struct zero_load zero =
-            zero_table_load(&s->arena, parse(&s->arena, source->zero), old ? &old->zero : NULL);
-        news->locals[i] = (struct sat_local_news){ saturation, zero.problems };
+        struct sat_load saturation =
+            sat_table_load(&s->arena, parse_json(&s->arena, source->saturation),
+                           old ? &old->saturation : NULL);
+        struct zero_load zero = zero_table_load(&s->arena, parse_json(&s->arena, source->zero),
+                                                old ? &old->zero : NULL);
+        report->locals[i] = (struct sat_local_report){ saturation, zero.problems };
         s->locals[s->local_n++] =
             (struct sat_local){ arena_str(&s->arena, source->ns), saturation.table, zero.table };
     }
@@ -124,29 +134,30 @@ static void read_locals(struct sat_snapshot *s, const struct sat_sources *from,
 /* ---- the whole */
 
 struct sat_snapshot *sat_snapshot_new(const struct sat_sources *from,
-                                      const struct sat_snapshot *before, struct sat_news *ret_news)
+                                      const struct sat_snapshot *before,
+                                      struct sat_report *ret_report)
 {
     struct sat_snapshot *s = mem_zero(1, sizeof(*s));
-    *ret_news = (struct sat_news){ 0 };
+    *ret_report = (struct sat_report){ 0 };
     s->refs = 1;
     s->generation = before ? before->generation + 1 : 1;
     s->interval_ns = before ? before->interval_ns : interval_default_ns;
-    const struct json *optimization = parse(&s->arena, from->optimization);
-    const struct json *defaults = parse(&s->arena, from->defaults);
+    const struct json *optimization = parse_json(&s->arena, from->optimization);
+    const struct json *defaults = parse_json(&s->arena, from->defaults);
     if (!before)
-        read_interval(s, defaults, ret_news);
-    read_interval(s, optimization, ret_news);
-    read_ages(s, optimization, defaults, &ret_news->age_problems);
-    ret_news->global = sat_table_load(&s->arena, parse(&s->arena, from->saturation),
-                                      before ? &before->saturation : NULL);
-    s->saturation = ret_news->global.table;
-    struct zero_load zero =
-        zero_table_load(&s->arena, parse(&s->arena, from->zero), before ? &before->zero : NULL);
+        read_interval(s, defaults, ret_report);
+    read_interval(s, optimization, ret_report);
+    read_ages(s, optimization, defaults, &ret_report->age_problems);
+    ret_report->global = sat_table_load(&s->arena, parse_json(&s->arena, from->saturation),
+                                        before ? &before->saturation : NULL);
+    s->saturation = ret_report->global.table;
+    struct zero_load zero = zero_table_load(&s->arena, parse_json(&s->arena, from->zero),
+                                            before ? &before->zero : NULL);
     s->zero = zero.table;
-    ret_news->zero_problems = zero.problems;
-    s->catalog = optimize_catalog_read(&s->arena, parse(&s->arena, from->costs),
-                                       parse(&s->arena, from->classes));
-    read_locals(s, from, before, ret_news);
+    ret_report->zero_problems = zero.problems;
+    s->catalog = optimize_catalog_read(&s->arena, parse_json(&s->arena, from->costs),
+                                       parse_json(&s->arena, from->classes));
+    read_locals(s, from, before, ret_report);
     return s;
 }
 
@@ -164,7 +175,7 @@ void sat_snapshot_unref(struct sat_snapshot *s)
     free(s);
 }
 
-struct sat_resolved sat_snapshot_resolve(const struct sat_snapshot *s, const struct sat_question *q)
+struct sat_resolved sat_snapshot_resolve(const struct sat_snapshot *s, const struct sat_lookup *q)
 {
     const struct sat_local *local = sat_snapshot_local(s, q->ns);
     return sat_config_resolve(&s->saturation, local ? &local->saturation : NULL, q);

@@ -1,8 +1,8 @@
 /* The configuration in force, as one immutable value.
  *
- * The controller is the only writer: it makes a new snapshot of what the ConfigMaps say and of what was
- * good before, and puts it in the place of the old one. A reader takes a reference and sees one state
- * for as long as it likes; nobody asks the API server. */
+ * The controller is the only writer: it builds a new snapshot from the ConfigMaps and the last good
+ * values, and replaces the old one. A reader holds a reference and sees one consistent state; it
+ * never queries the API server. */
 #ifndef FLYBALL_SATURATION_SNAPSHOT_H
 #define FLYBALL_SATURATION_SNAPSHOT_H
 
@@ -10,13 +10,13 @@
 #include "optimize_core.h"
 #include "zero_core.h"
 
-struct sat_local { /* of a namespace with ConfigMaps of its own */
+struct sat_local { /* of a namespace that has its own ConfigMaps */
     str ns;
     struct sat_table saturation;
     struct zero_table zero;
 };
 
-struct sat_ages { /* of metrics */
+struct sat_ages { /* of metrics: time between fetches; younger is fresh; older is unavailable */
     int64_t fetch_ns, fresh_ns, unavailable_ns;
 };
 
@@ -33,38 +33,38 @@ struct sat_snapshot {
     size_t local_n;
 };
 
-/* What a new one is made of. Texts are the ConfigMaps' data, JSON; "": there is none (yet). */
+/* The sources of a snapshot: the data of ConfigMaps as JSON; "": none (yet). */
 struct sat_local_source {
     str ns, saturation, zero;
 };
 
 struct sat_sources {
     str optimization, saturation, zero, costs, classes;
-    str defaults;                          /* for what `optimization` does not say */
+    str defaults;                          /* for keys that `optimization` does not have */
     const struct sat_local_source *locals; /* sorted by namespace */
     size_t local_n;
 };
 
-struct sat_local_news {
+struct sat_local_report {
     struct sat_load saturation;
     str zero_problems; /* "": none */
 };
 
-struct sat_news { /* what there is to tell, in the snapshot's arena */
+struct sat_report { /* what to log; in the arena of the snapshot */
     struct sat_load global;
     str zero_problems, interval_problem, age_problems; /* "": none */
-    struct sat_local_news *locals;                     /* as in the snapshot */
+    struct sat_local_report *locals;                   /* as in the snapshot */
 };
 
-/* `before` NULL: the first one. Its last good values stay where the sources have bad ones. */
+/* `before` NULL: the first one. Its values replace those that are invalid in the sources. */
 struct sat_snapshot *sat_snapshot_new(const struct sat_sources *from,
-                                      const struct sat_snapshot *before, struct sat_news *ret_news);
+                                      const struct sat_snapshot *before,
+                                      struct sat_report *ret_report);
 struct sat_snapshot *sat_snapshot_ref(struct sat_snapshot *s);
 void sat_snapshot_unref(struct sat_snapshot *s);
 
 const struct sat_local *sat_snapshot_local(const struct sat_snapshot *s, str ns); /* NULL: none */
-struct sat_resolved sat_snapshot_resolve(const struct sat_snapshot *s,
-                                         const struct sat_question *q);
+struct sat_resolved sat_snapshot_resolve(const struct sat_snapshot *s, const struct sat_lookup *q);
 const struct zero_table *sat_snapshot_zero(const struct sat_snapshot *s, str ns);
 
 #endif

@@ -1,4 +1,11 @@
-/* See status_core.h. */
+/* Builds the status and the patch: see status_core.h.
+ *
+ *     sat_view (from the engine) ─► copy of the old status ─► set allocations and conditions ─► merge_diff ─► patch
+ *
+ * The invariant: applying the same view twice gives no second patch. Messages contain measured
+ * numbers that differ in every cycle; is_same_sentence() therefore compares two messages word by
+ * word and lets measured numbers (with a decimal point, or in seconds) differ by a tenth, while
+ * counts must be equal. The names of conditions and fields are WVA's. */
 #include "status_core.h"
 
 #include "../base/rfc3339.h"
@@ -6,7 +13,7 @@
 
 #include <math.h>
 
-enum { MAX_BATCH = 256 }; /* the original's constant */
+enum { MAX_BATCH = 256 }; /* WVA's constant */
 
 const char *const sat_condition_names[SAT_CONDITION_N] = {
     [SAT_TARGET_RESOLVED] = "TargetResolved",
@@ -14,9 +21,9 @@ const char *const sat_condition_names[SAT_CONDITION_N] = {
     [SAT_OPTIMIZATION_READY] = "OptimizationReady",
 };
 
-/* ---- what is news */
+/* ---- what counts as a change */
 
-static bool near(double x, double y)
+static bool is_near(double x, double y)
 {
     return x == y || fabs(x - y) <= 0.1 * fmax(fabs(x), fabs(y)) || (isnan(x) && isnan(y));
 }
@@ -26,14 +33,14 @@ static bool is_number_part(char c)
     return (c >= '0' && c <= '9') || c == '.';
 }
 
-/* Takes the number off the start of `*rest`. Measured: it has a decimal point, or is a number of seconds. */
+/* Removes the number at the start of `*rest`. Measured: it has a decimal point or is in seconds. */
 static double cut_number(str *rest, bool *ret_measured)
 {
     size_t n = 0;
     double value = NAN;
     while (n < rest->n && is_number_part(rest->p[n]))
         n++;
-    while (n > 1 && rest->p[n - 1] == '.') /* ends the sentence */
+    while (n > 1 && rest->p[n - 1] == '.') /* the period of the sentence */
         n--;
     str digits = str_upto(*rest, n);
     *rest = str_from(*rest, n);
@@ -43,10 +50,10 @@ static double cut_number(str *rest, bool *ret_measured)
     return value;
 }
 
-/* Says the one sentence what the other does? The words and every count (replicas, bounds) have to be the same,
- * or the condition would speak of a spec that is gone; what is measured changes in every cycle and counts
- * when it is another by a tenth, or a status would be written in every cycle. */
-static bool same_sentence(str a, str b)
+/* Whether two messages mean the same. Words and counts (replicas, bounds) must be equal, or the
+ * condition would describe an old spec; measured numbers may differ by a tenth, or a status would
+ * be written in every cycle. */
+static bool is_same_sentence(str a, str b)
 {
     if (str_eq(a, b))
         return true;
@@ -55,7 +62,7 @@ static bool same_sentence(str a, str b)
             bool measured_a, measured_b;
             double x = cut_number(&a, &measured_a), y = cut_number(&b, &measured_b);
             bool measured = measured_a && measured_b;
-            if (measured ? !near(x, y) && fabs(x - y) > 0.05 : x != y && !(isnan(x) && isnan(y)))
+            if (measured ? !is_near(x, y) && fabs(x - y) > 0.05 : x != y && !(isnan(x) && isnan(y)))
                 return false;
         } else if (a.p[0] != b.p[0]) {
             return false;
@@ -67,28 +74,29 @@ static bool same_sentence(str a, str b)
     return !a.n && !b.n;
 }
 
-static bool same_load(const struct sat_load_view *x, const struct sat_load_view *y)
+static bool is_same_load(const struct sat_load_view *x, const struct sat_load_view *y)
 {
-    return near(x->arrival_per_min, y->arrival_per_min) && near(x->input_tokens, y->input_tokens) &&
-           near(x->output_tokens, y->output_tokens) && near(x->itl_ms, y->itl_ms) &&
-           near(x->ttft_ms, y->ttft_ms);
+    return is_near(x->arrival_per_min, y->arrival_per_min) &&
+           is_near(x->input_tokens, y->input_tokens) &&
+           is_near(x->output_tokens, y->output_tokens) && is_near(x->itl_ms, y->itl_ms) &&
+           is_near(x->ttft_ms, y->ttft_ms);
 }
 
-static bool same_condition(const struct sat_condition *x, const struct sat_condition *y)
+static bool is_same_condition(const struct sat_condition *x, const struct sat_condition *y)
 {
     return x->known == y->known &&
            (!x->known || (x->holds == y->holds && !strcmp(x->reason, y->reason) &&
-                          same_sentence(x->message, y->message)));
+                          is_same_sentence(x->message, y->message)));
 }
 
-bool sat_view_same(const struct sat_view *x, const struct sat_view *y)
+bool sat_view_is_same(const struct sat_view *x, const struct sat_view *y)
 {
     for (int i = 0; i < SAT_CONDITION_N; i++)
-        if (!same_condition(&x->conditions[i], &y->conditions[i]))
+        if (!is_same_condition(&x->conditions[i], &y->conditions[i]))
             return false;
     return str_eq(x->accelerator, y->accelerator) && x->has_current == y->has_current &&
            x->current == y->current && x->wanted == y->wanted && x->cost == y->cost &&
-           same_load(&x->load, &y->load) && x->has_desired == y->has_desired &&
+           is_same_load(&x->load, &y->load) && x->has_desired == y->has_desired &&
            x->desired == y->desired && x->applied == y->applied;
 }
 
@@ -106,20 +114,20 @@ static double number_in(const struct json *obj, const char *field)
     return value;
 }
 
-static bool near_in(const struct json *x, const struct json *y, const char *field)
+static bool is_near_in(const struct json *x, const struct json *y, const char *field)
 {
-    return near(number_in(x, field), number_in(y, field));
+    return is_near(number_in(x, field), number_in(y, field));
 }
 
-static bool same_alloc(const struct json *x, const struct json *y)
+static bool is_same_alloc(const struct json *x, const struct json *y)
 {
     const struct json *from = json_get(x, "load"), *to = json_get(y, "load");
     return json_eq(json_get(x, "accelerator"), json_get(y, "accelerator")) &&
            json_eq(json_get(x, "numReplicas"), json_get(y, "numReplicas")) &&
            json_eq(json_get(x, "variantCost"), json_get(y, "variantCost")) &&
-           near_in(x, y, "itlAverage") && near_in(x, y, "ttftAverage") &&
-           near_in(from, to, "arrivalRate") && near_in(from, to, "avgInputTokens") &&
-           near_in(from, to, "avgOutputTokens");
+           is_near_in(x, y, "itlAverage") && is_near_in(x, y, "ttftAverage") &&
+           is_near_in(from, to, "arrivalRate") && is_near_in(from, to, "avgInputTokens") &&
+           is_near_in(from, to, "avgOutputTokens");
 }
 
 static void set_current(struct arena *a, struct json *status, const struct sat_view *v)
@@ -135,11 +143,11 @@ static void set_current(struct arena *a, struct json *status, const struct sat_v
     set_number(a, load, "avgInputTokens", v->load.input_tokens);
     set_number(a, load, "avgOutputTokens", v->load.output_tokens);
     json_set(a, alloc, S("load"), load);
-    if (!same_alloc(json_get(status, "currentAlloc"), alloc))
+    if (!is_same_alloc(json_get(status, "currentAlloc"), alloc))
         json_set(a, status, S("currentAlloc"), alloc);
 }
 
-/* Answers whether the decision is another than the one that is shown. */
+/* Returns whether the decision differs from the one in the status. */
 static bool set_desired(struct arena *a, struct json *status, const struct sat_view *v,
                         int64_t now_s)
 {
@@ -171,9 +179,11 @@ struct writing {
     struct arena *a;
     struct json *status;
     int64_t generation, now_s;
-    bool news; /* the decision changed: its words are written whatever differs in them */
+    bool changed; /* the decision changed: write the new message in any case */
 };
 
+/* A condition that keeps its transition time while its status is the same, and its message while it
+ * means the same. */
 static struct json *make_condition(const struct writing *w, enum sat_condition_type type,
                                    const struct sat_condition *c)
 {
@@ -187,8 +197,8 @@ static struct json *make_condition(const struct writing *w, enum sat_condition_t
     if (old_since.n && str_eq(json_text(json_get(old, "status")), word))
         since = old_since;
     bool same_spec = json_int(json_get(old, "observedGeneration"), 0) == w->generation;
-    if (!w->news && same_spec && str_eqc(json_text(json_get(old, "reason")), c->reason) &&
-        same_sentence(old_message, message))
+    if (!w->changed && same_spec && str_eqc(json_text(json_get(old, "reason")), c->reason) &&
+        is_same_sentence(old_message, message))
         message = old_message;
     json_set_str(w->a, out, "type", str_c(sat_condition_names[type]));
     json_set_str(w->a, out, "status", word);
@@ -219,15 +229,15 @@ struct json *sat_status_patch(struct arena *a, const struct json *old, const str
                               int64_t generation, int64_t now_s)
 {
     if (!json_is(old,
-                 JSON_OBJ)) /* a CRD without a schema stores anything; a merge patch replaces it */
+                 JSON_OBJ)) /* a CRD without a schema stores any value; the patch replaces it */
         old = json_new_obj(a);
     struct json *status = json_copy(a, old);
     struct writing w = { .a = a, .status = status, .generation = generation, .now_s = now_s };
-    bool shown = view->accelerator.n >= 2; /* the schema wants two characters */
+    bool shown = view->accelerator.n >= 2; /* the schema requires two characters */
     if (shown && view->has_current)
         set_current(a, status, view);
     if (shown && view->has_desired) {
-        w.news = set_desired(a, status, view, now_s);
+        w.changed = set_desired(a, status, view, now_s);
         json_set_bool(a, json_make(a, status, "actuation", NULL), "applied", view->applied);
     }
     for (int i = 0; i < SAT_CONDITION_N; i++)

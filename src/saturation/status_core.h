@@ -1,13 +1,14 @@
-/* The status of a VariantAutoscaling: what it should say, and the smallest patch to get there.
+/* The status of a VariantAutoscaling: its content, and the smallest patch to get there.
  *
- * Numbers that wander from cycle to cycle (load, latencies, those in a condition's words) are no news by
- * themselves: they are written when they moved by a tenth, or along with something that is. */
+ * Numbers that fluctuate from cycle to cycle (load, latencies, numbers in messages) do not cause a
+ * write by themselves: they are written when they changed by a tenth, or together with something
+ * else. */
 #ifndef FLYBALL_STATUS_CORE_H
 #define FLYBALL_STATUS_CORE_H
 
 #include "../json/json.h"
 
-struct sat_load_view { /* NaN: not known */
+struct sat_load_view { /* NaN: unknown */
     double arrival_per_min, input_tokens, output_tokens;
     double itl_ms, ttft_ms;
 };
@@ -20,17 +21,17 @@ enum sat_condition_type {
 };
 
 struct sat_condition {
-    bool known; /* else the condition stays as it is */
+    bool known; /* else the condition is left unchanged */
     bool holds;
     const char *reason;
     str message;
 };
 
 struct sat_view {
-    str accelerator; /* "": no allocations are shown */
+    str accelerator; /* "": no allocations in the status */
     bool has_current;
-    int current, wanted; /* replicas that are, and that the workload's spec has */
-    double cost;         /* of one replica */
+    int current, wanted; /* replicas that exist, and spec.replicas of the workload */
+    double cost;         /* per replica */
     struct sat_load_view load;
     bool has_desired;
     int desired;
@@ -38,10 +39,10 @@ struct sat_view {
     struct sat_condition conditions[SAT_CONDITION_N];
 };
 
-/* Would the status say the same, but for numbers that wander? */
-bool sat_view_same(const struct sat_view *a, const struct sat_view *b);
+/* Whether two views differ in nothing but fluctuating numbers. */
+bool sat_view_is_same(const struct sat_view *a, const struct sat_view *b);
 
-/* The merge patch; NULL when there is nothing to write. `old` NULL: no status yet. */
+/* The merge patch; NULL: nothing to write. `old` NULL: no status yet. */
 struct json *sat_status_patch(struct arena *a, const struct json *old, const struct sat_view *view,
                               int64_t generation, int64_t now_s);
 

@@ -1,12 +1,57 @@
-/* Replicas from need: see target_core.h.
+/* Replicas of each variant from spare capacity: the rule `need`, and WVA's own rules for
+ * comparison.
  *
- * The load of a model is the sum of its replicas' use. With threshold T and trigger G a replica should
- * carry at most T − G, so the model needs ceil(load / (T − G)) replicas, for the KV cache and for the
- * queue, whichever is more. On a constant load that number is a fixed point: what it is after a
- * change is what it was before, so nothing swings.
+ * The problem. Replicas report how full their KV cache is and how many requests wait. Which
+ * variants should have how many replicas, so that the load fits with some room to spare, at the
+ * least cost? WVA adds or removes one replica per cycle and locks the model until the change has
+ * arrived, so a step of the load takes one cycle per replica, and a target that a bound makes
+ * unreachable locks the model forever.
  *
- * A queue is a backlog, not a rate: dividing it by the trigger can ask for any number. Growth in one
- * decision is therefore at most twofold (but always allowed to reach two more). */
+ * The rule. The load of a model is the sum of its replicas' use. With a threshold T and a trigger
+ * G, a replica should carry at most T - G, so the model needs
+ *
+ *     need = max( ceil(sum of KV use / (Tkv - Gkv)), ceil(sum of queues / (Tq - Gq)) )
+ *
+ * replicas, and it goes there in one decision.
+ *
+ * The invariant. On a constant load the answer is a fixed point: the need is computed from the load
+ * and does not depend on the replicas that carry it, so the answer after a change is the answer
+ * before it, and nothing oscillates. needs_more() protects the fixed point from rounding: a load
+ * that fits exactly must not ask for a replica that the next decision finds to be one too many.
+ *
+ * How a decision is made:
+ *
+ *     states ──► base target (where each variant is, or is going to) ──► total
+ *     analysis ─► need
+ *                   │ need > total: withdraw_scale_down, then add_replicas (cheapest variant first)
+ *                   │ need < total: remove_replicas (most expensive variant first)
+ *                   └ otherwise:    hold
+ *     ──► bounds, the HPA's tolerance ──► targets with reasons
+ *
+ * - A variant that is still moving to an earlier target counts as if it were there, so nothing is
+ *   added or removed twice. After --wva-transition-timeout without movement it no longer counts as
+ *   moving (`settled`).
+ * - Replicas that do not become ready (`stuck`) are no capacity, and their variant does not grow;
+ *   others do instead.
+ * - Replicas are removed only when nothing moves, every replica reports, and decide_core.c gives no
+ *   reason to keep them.
+ * - A scale-down that has not been carried out yet is withdrawn when the load needs the replicas
+ *   again: that is free, while a new replica takes minutes.
+ * - An HPA ignores a change within its tolerance. Such a scale-up is enlarged until the HPA follows
+ *   it, and such a scale-down is dropped; otherwise the decision and the workload would differ
+ *   indefinitely.
+ *
+ * A queue is a backlog, not a rate: dividing it by the trigger can ask for any number. One decision
+ * therefore at most doubles the replicas (two more are always allowed), and a backlog that drains
+ * by itself asks for nothing.
+ *
+ * Rejected: waiting until every replica is ready before the next decision, which let one variant
+ * without free GPUs freeze its whole model; and letting this rule decide from single moments alone,
+ * which went through 2, 4, 8, 16, 9 and 3 replicas within 100 s on one step of the load.
+ * decide_core.c adds the memory that prevents this.
+ *
+ * Ties are broken by name, so the order of the input changes nothing. Everything lives in the
+ * caller's arena. */
 #include "target_core.h"
 
 #include <math.h>
@@ -53,26 +98,28 @@ static double cost_of(const struct plan *p, size_t i)
     return p->seen[i] ? p->seen[i]->cost : p->states[i]->cost;
 }
 
-static int upper(const struct sat_state *s)
+static int get_maximum(const struct sat_state *s)
 {
     return s->max > 0 ? s->max : INT32_MAX;
 }
 
 /* ---- need */
 
-static int needed_for(double load, double per_replica)
+static int replicas_for_load(double load, double per_replica)
 {
     if (per_replica <= 0)
-        return INT32_MAX; /* the triggers leave no room at all: always too few */
+        return INT32_MAX; /* the triggers leave no room: any number is too few */
     return (int)fmin(ceil(load / per_replica - 1e-9), INT32_MAX);
 }
 
-/* A backlog that goes by itself asks for no more than the `total` that is there or on its way. */
+/* Replicas that the load needs. A backlog that drains by itself needs at most `total`, which exist
+ * or are coming. */
 static int needed_replicas(const struct sat_config *c, const struct sat_analysis *analysis,
                            int total)
 {
-    int kv = needed_for(analysis->load_kv, c->kv_threshold - c->kv_spare_trigger);
-    int queue = needed_for(analysis->load_queue, c->queue_threshold - c->queue_spare_trigger);
+    int kv = replicas_for_load(analysis->load_kv, c->kv_threshold - c->kv_spare_trigger);
+    int queue =
+        replicas_for_load(analysis->load_queue, c->queue_threshold - c->queue_spare_trigger);
     int most = MAX(analysis->replicas * 2, analysis->replicas + 2);
     if (analysis->draining)
         queue = MIN(queue, total);
@@ -80,34 +127,36 @@ static int needed_replicas(const struct sat_config *c, const struct sat_analysis
     return analysis->scale_up ? MAX(need, analysis->replicas + 1) : need;
 }
 
-/* A variant waits for an earlier target while that can still be reached. */
-static bool on_its_way(const struct sat_state *s)
+/* Whether the variant is moving to an earlier target that can still be reached. */
+static bool is_moving(const struct sat_state *s)
 {
-    return s->desired > 0 && sat_bounded(s, s->desired) != s->current && !s->settled;
+    return s->desired > 0 && sat_clamp_to_bounds(s, s->desired) != s->current && !s->settled;
 }
 
-/* ---- growing: cheapest first */
+/* ---- adding: cheapest first */
 
-static bool cheaper(const struct plan *p, size_t i, size_t best)
+static bool is_cheaper(const struct plan *p, size_t i, size_t best)
 {
     return cost_of(p, i) < cost_of(p, best); /* ties keep the smaller name, which came first */
 }
 
-/* The least target that the HPA will not take for noise. */
+/* The smallest target above `current` that is outside the HPA's tolerance, if that is larger than
+ * `target`. */
 static int clear_tolerance_up(const struct sat_state *s, int target)
 {
     double least = floor(s->current * (1 + s->tolerance_up) + 1e-9) + 1;
     return s->tolerance_up > 0 ? MAX(target, (int)fmin(least, INT32_MAX)) : target;
 }
 
-static void grow(struct plan *p, int missing)
+/* Adds `missing` replicas to the cheapest variants that have room; one that is stuck gets none. */
+static void add_replicas(struct plan *p, int missing)
 {
     auto_free bool *used = mem_zero(p->n, sizeof(bool));
     while (missing > 0) {
         size_t best = SIZE_MAX;
         for (size_t i = 0; i < p->n; i++)
-            if (!used[i] && p->target[i] < upper(p->states[i]) && !p->states[i]->stuck &&
-                (best == SIZE_MAX || cheaper(p, i, best)))
+            if (!used[i] && p->target[i] < get_maximum(p->states[i]) && !p->states[i]->stuck &&
+                (best == SIZE_MAX || is_cheaper(p, i, best)))
                 best = i;
         if (best == SIZE_MAX)
             return; /* every variant is at its bound */
@@ -115,14 +164,16 @@ static void grow(struct plan *p, int missing)
         const struct sat_state *s = p->states[best];
         int before = p->target[best];
         p->target[best] =
-            sat_bounded(s, clear_tolerance_up(s, before + MIN(missing, upper(s) - before)));
+            sat_clamp_to_bounds(s, clear_tolerance_up(s, before + MIN(missing,
+                                                                      get_maximum(s) - before)));
         missing -= p->target[best] - before;
     }
 }
 
-/* ---- shrinking: most expensive first */
+/* ---- removing: most expensive first */
 
-/* The target nearest below that the HPA will not take for noise; current if that is too low. */
+/* `target` if it is outside the HPA's tolerance, else `current`: removing more than the load allows
+ * is no option. */
 static int clear_tolerance_down(const struct sat_state *s, int target)
 {
     int most = (int)fmax(ceil(s->current * (1 - s->tolerance_down) - 1e-9) - 1, -1);
@@ -131,14 +182,15 @@ static int clear_tolerance_down(const struct sat_state *s, int target)
     return s->current;
 }
 
-int sat_clear_tolerance(const struct sat_state *s, int target)
+int sat_apply_tolerance(const struct sat_state *s, int target)
 {
     if (target > s->current)
-        return sat_bounded(s, clear_tolerance_up(s, target));
+        return sat_clamp_to_bounds(s, clear_tolerance_up(s, target));
     return target < s->current ? clear_tolerance_down(s, target) : target;
 }
 
-static void shrink(struct plan *p, int surplus)
+/* Removes up to `surplus` replicas from the most expensive variants, down to their minimum. */
+static void remove_replicas(struct plan *p, int surplus)
 {
     auto_free bool *used = mem_zero(p->n, sizeof(bool));
     while (surplus > 0) {
@@ -157,52 +209,53 @@ static void shrink(struct plan *p, int surplus)
     }
 }
 
-/* ---- a scale-down that has not happened yet: the cheapest stay */
+/* ---- withdrawing a scale-down that has not been carried out: the cheapest replicas stay */
 
-static int withdraw(struct plan *p, int missing)
+/* Returns how many replicas are still missing after all scale-downs under way were withdrawn. */
+static int withdraw_scale_down(struct plan *p, int missing)
 {
     auto_free bool *used = mem_zero(p->n, sizeof(bool));
     while (missing > 0) {
         size_t best = SIZE_MAX;
         for (size_t i = 0; i < p->n; i++)
-            if (!used[i] && on_its_way(p->states[i]) &&
-                p->target[i] < sat_bounded(p->states[i], p->states[i]->current) &&
-                (best == SIZE_MAX || cheaper(p, i, best)))
+            if (!used[i] && is_moving(p->states[i]) &&
+                p->target[i] < sat_clamp_to_bounds(p->states[i], p->states[i]->current) &&
+                (best == SIZE_MAX || is_cheaper(p, i, best)))
                 best = i;
         if (best == SIZE_MAX)
             break;
         used[best] = true;
-        int room = sat_bounded(p->states[best], p->states[best]->current) - p->target[best];
+        int room = sat_clamp_to_bounds(p->states[best], p->states[best]->current) - p->target[best];
         p->target[best] += MIN(missing, room);
         missing -= MIN(missing, room);
     }
     return missing;
 }
 
-/* ---- the answer */
+/* ---- targets and reasons */
 
-struct judgement {
+struct decision_basis {
     const struct sat_analysis *analysis;
-    int needed; /* 0: the original's rules, which do not count */
-    int total;  /* replicas of the model that are there or on their way, and can become ready */
+    int needed; /* 0: WVA's rules, which do not compute it */
+    int total;  /* replicas of the model that exist or are coming, without those that are stuck */
 };
 
-/* Where a variant stands before the load is looked at. */
+/* The target of a variant before the load is considered. */
 static int base_target(const struct sat_state *s)
 {
-    return sat_bounded(s, on_its_way(s) ? s->desired : s->current);
+    return sat_clamp_to_bounds(s, is_moving(s) ? s->desired : s->current);
 }
 
-/* Why it stays, or what its bounds make of it. */
+/* The reason for a variant that the load does not change: bounds, or why it stays. */
 static str reason_to_stay(struct plan *p, size_t i, const struct sat_analysis *analysis)
 {
     const struct sat_state *s = p->states[i];
     if (p->target[i] > s->current)
         return arena_printf(p->arena, "its minimum is %d", s->min);
     if (p->target[i] < s->current)
-        return arena_printf(p->arena, "its maximum is %d", upper(s));
-    if (analysis->scale_up && p->target[i] >= upper(s))
-        return arena_printf(p->arena, "at its maximum of %d", upper(s));
+        return arena_printf(p->arena, "its maximum is %d", get_maximum(s));
+    if (analysis->scale_up && p->target[i] >= get_maximum(s))
+        return arena_printf(p->arena, "at its maximum of %d", get_maximum(s));
     if (analysis->scale_up && s->stuck)
         return arena_printf(p->arena, "no scale-up: %d of its replicas do not become ready",
                             s->stuck);
@@ -211,14 +264,15 @@ static str reason_to_stay(struct plan *p, size_t i, const struct sat_analysis *a
     return S("no change needed");
 }
 
-/* Compares with where the variant stood, so that the sentence never contradicts the act. */
-static str reason_for(struct plan *p, size_t i, const struct judgement *j)
+/* The reason for one target. It compares with the base target, so that the text never contradicts
+ * the change. */
+static str reason_for(struct plan *p, size_t i, const struct decision_basis *j)
 {
     const struct sat_state *s = p->states[i];
     int base = base_target(s);
-    if (on_its_way(s) && p->target[i] == base)
+    if (is_moving(s) && p->target[i] == base)
         return arena_printf(p->arena, "on its way from %d to %d", s->current, p->target[i]);
-    if (on_its_way(s) && p->target[i] > base && p->target[i] <= s->current)
+    if (is_moving(s) && p->target[i] > base && p->target[i] <= s->current)
         return arena_printf(p->arena,
                             "scale-down withdrawn: the load needs %d replicas of the model again",
                             j->needed);
@@ -240,21 +294,21 @@ static str reason_for(struct plan *p, size_t i, const struct judgement *j)
     return reason_to_stay(p, i, j->analysis);
 }
 
-static struct sat_targets answer(struct plan *p, const struct judgement *j)
+static struct sat_targets make_targets(struct plan *p, const struct decision_basis *j)
 {
     struct sat_targets result = { .n = p->n, .needed = j->needed };
     result.at = arena_array(p->arena, p->n, sizeof(*result.at));
     for (size_t i = 0; i < p->n; i++) {
         const struct sat_state *s = p->states[i];
-        bool moved = !on_its_way(s) && p->target[i] == base_target(s) && p->target[i] != s->current;
+        bool moved = !is_moving(s) && p->target[i] == base_target(s) && p->target[i] != s->current;
         result.at[i] = (struct sat_target){ s->variant, p->target[i], reason_for(p, i, j), moved };
     }
     return result;
 }
 
-/* Where the load fits to the last digit, rounding must not ask for a replica that the next look finds to be
- * one too many. A backlog that goes by itself asks for nothing: then only the use of the caches counts, also of
- * replicas that are saturated by their queue. */
+/* Whether the spare is really below a trigger, and not only by rounding. While a backlog drains by
+ * itself only the use of the caches counts, including that of replicas that are saturated by their
+ * queue. */
 static bool needs_more(const struct sat_config *c, const struct sat_analysis *analysis)
 {
     static const double rounding = 1e-9;
@@ -269,47 +323,47 @@ struct sat_targets sat_decide(struct arena *a, const struct sat_config *config,
                               const struct sat_analysis *seen, const struct sat_state *states,
                               size_t n)
 {
-    struct sat_analysis judged = *seen, *analysis = &judged;
-    judged.scale_up = seen->scale_up && needs_more(config, seen);
+    struct sat_analysis adjusted = *seen, *analysis = &adjusted;
+    adjusted.scale_up = seen->scale_up && needs_more(config, seen);
     struct plan p = make_plan(a, analysis, states, n);
     bool moving = false, all_report = true;
     int total = 0;
     for (size_t i = 0; i < n; i++) {
         const struct sat_state *s = p.states[i];
         int reporting = p.seen[i] ? p.seen[i]->replicas : 0;
-        moving |= on_its_way(s);
+        moving |= is_moving(s);
         all_report &= reporting >= s->current - s->stuck && s->pending <= s->stuck;
         p.target[i] = base_target(s);
         total += p.target[i] - s->stuck;
     }
-    struct judgement j = { .analysis = analysis, .total = total };
+    struct decision_basis j = { .analysis = analysis, .total = total };
     if (analysis->replicas == 0)
-        return answer(&p, &j); /* nothing is known: hold */
+        return make_targets(&p, &j); /* no replica reports: hold */
     j.needed = needed_replicas(config, analysis, total);
-    int missing = withdraw(&p, j.needed - total);
-    /* What is already coming counts as there; what goes away is not taken away twice. */
+    int missing = withdraw_scale_down(&p, j.needed - total);
+    /* Replicas that are coming count as present; those that are leaving are not removed twice. */
     if (analysis->scale_up && missing > 0)
-        grow(&p, missing);
+        add_replicas(&p, missing);
     else if (!analysis->scale_up && j.needed < total && !moving && all_report && !analysis->keep.n)
-        shrink(&p, total - j.needed);
-    struct sat_targets result = answer(&p, &j);
+        remove_replicas(&p, total - j.needed);
+    struct sat_targets result = make_targets(&p, &j);
     result.in_transition = moving;
     return result;
 }
 
-/* ---- the original's rules */
+/* ---- WVA's rules */
 
-static void step_up(struct plan *p, const bool *eligible)
+static void add_one_replica(struct plan *p, const bool *eligible)
 {
     size_t best = SIZE_MAX;
     for (size_t i = 0; i < p->n; i++)
-        if (eligible[i] && (best == SIZE_MAX || cheaper(p, i, best)))
+        if (eligible[i] && (best == SIZE_MAX || is_cheaper(p, i, best)))
             best = i;
     if (best != SIZE_MAX)
         p->target[best]++;
 }
 
-static void step_down(struct plan *p, const bool *eligible)
+static void remove_one_replica(struct plan *p, const bool *eligible)
 {
     size_t worst = SIZE_MAX;
     for (size_t i = 0; i < p->n; i++)
@@ -320,39 +374,44 @@ static void step_down(struct plan *p, const bool *eligible)
         p->target[worst]--;
 }
 
-static bool wants_other(const struct sat_state *s)
+static bool has_open_target(const struct sat_state *s)
 {
     return s->desired != 0 && s->desired != s->current;
 }
 
-static bool decide_2026(struct plan *p, const struct sat_analysis *analysis, bool *eligible)
+/* WVA 2026: the whole model is locked while any variant is away from its target. Returns whether it
+ * is. */
+static bool prepare_2026(struct plan *p, const struct sat_analysis *analysis, bool *eligible)
 {
     bool moving = false;
     for (size_t i = 0; i < p->n; i++)
-        moving |= wants_other(p->states[i]) || p->seen[i]->replicas != p->states[i]->current;
+        moving |= has_open_target(p->states[i]) || p->seen[i]->replicas != p->states[i]->current;
     for (size_t i = 0; i < p->n; i++) {
         const struct sat_state *s = p->states[i];
-        p->target[i] = !moving ? p->seen[i]->replicas : wants_other(s) ? s->desired : s->current;
+        p->target[i] = !moving              ? p->seen[i]->replicas
+                       : has_open_target(s) ? s->desired
+                                            : s->current;
         eligible[i] = !analysis->scale_up || s->pending <= 0;
     }
     return moving;
 }
 
-static void decide_seed(struct plan *p, bool *eligible)
+/* WVA of the seed era: only the variant that is away from its target is locked. */
+static void prepare_seed(struct plan *p, bool *eligible)
 {
     for (size_t i = 0; i < p->n; i++) {
         const struct sat_state *s = p->states[i];
         int reporting = p->seen[i]->replicas;
-        eligible[i] = !wants_other(s);
-        p->target[i] = wants_other(s)            ? s->desired
+        eligible[i] = !has_open_target(s);
+        p->target[i] = has_open_target(s)        ? s->desired
                        : reporting == s->current ? reporting
                                                  : s->current;
     }
 }
 
-/* The variants with metrics, each with its state (all zeros where there is none). */
-static struct plan plan_of_analysed(struct arena *a, const struct sat_analysis *analysis,
-                                    const struct sat_state *states, size_t n)
+/* WVA considers only variants with metrics; one without a state gets a state of zeros. */
+static struct plan plan_analyzed(struct arena *a, const struct sat_analysis *analysis,
+                                 const struct sat_state *states, size_t n)
 {
     struct sat_state *known = arena_array(a, analysis->variant_n, sizeof(*known));
     for (size_t i = 0; i < analysis->variant_n; i++) {
@@ -372,19 +431,19 @@ struct sat_targets sat_decide_compat(struct arena *a, enum sat_era era,
         struct plan hold = make_plan(a, analysis, states, n);
         for (size_t i = 0; i < n; i++)
             hold.target[i] = hold.states[i]->current;
-        return answer(&hold, &(struct judgement){ .analysis = analysis });
+        return make_targets(&hold, &(struct decision_basis){ .analysis = analysis });
     }
-    struct plan p = plan_of_analysed(a, analysis, states, n);
+    struct plan p = plan_analyzed(a, analysis, states, n);
     bool *eligible = arena_array(a, p.n, sizeof(bool)), moving = false;
     if (era == SAT_ERA_2026)
-        moving = decide_2026(&p, analysis, eligible);
+        moving = prepare_2026(&p, analysis, eligible);
     else
-        decide_seed(&p, eligible);
+        prepare_seed(&p, eligible);
     if (!moving && analysis->scale_up)
-        step_up(&p, eligible);
+        add_one_replica(&p, eligible);
     else if (!moving && analysis->scale_down_safe)
-        step_down(&p, eligible);
-    struct sat_targets result = answer(&p, &(struct judgement){ .analysis = analysis });
+        remove_one_replica(&p, eligible);
+    struct sat_targets result = make_targets(&p, &(struct decision_basis){ .analysis = analysis });
     result.in_transition = moving;
     return result;
 }

@@ -6,7 +6,7 @@
 #define MINUTE_NS (60 * INT64_C(1000000000))
 
 /* Vendor-Model-…; Intel's models have two parts. */
-str accelerator_short_name(str product)
+str sat_accelerator_name(str product)
 {
     str rest = product, vendor, model, version;
     if (!product.p || !str_cut(&rest, '-', &vendor) || !rest.p)
@@ -24,7 +24,7 @@ static int by_name(const void *a, const void *b)
     return str_cmp(x->name, y->name);
 }
 
-void metrics_cache_key(struct buf *out, str query, const struct text_pair *pairs, size_t n)
+void sat_cache_key(struct buf *out, str query, const struct text_pair *pairs, size_t n)
 {
     buf_put(out, query);
     if (n == 0)
@@ -37,22 +37,22 @@ void metrics_cache_key(struct buf *out, str query, const struct text_pair *pairs
                    STR_ARG(sorted[i].value));
 }
 
-enum freshness freshness_of(int64_t age_ns)
+enum sat_freshness sat_freshness_of(int64_t age_ns)
 {
     if (age_ns < MINUTE_NS)
         return FRESHNESS_FRESH;
     return age_ns < 5 * MINUTE_NS ? FRESHNESS_STALE : FRESHNESS_UNAVAILABLE;
 }
 
-const char *freshness_name(enum freshness f)
+const char *sat_freshness_name(enum sat_freshness f)
 {
     static const char *const names[] = { "fresh", "stale", "unavailable" };
     return names[f];
 }
 
-/* A quote opens or closes, a blank outside of quotes ends a word; a word of nothing but quotes is none.
- * The words are written one after the other into one copy, which they cannot exceed. */
-struct words shell_words(struct arena *a, str text)
+/* A quote opens or closes, and a blank outside quotes ends a word; an empty quoted word is dropped.
+ * All words are written into one copy of the text, which is always large enough. */
+struct sat_words sat_split_command(struct arena *a, str text)
 {
     VEC(str) words = { 0 };
     char *copy = arena_alloc(a, text.n + 1), *end = copy, *start = copy, quote = '\0';
@@ -69,7 +69,7 @@ struct words shell_words(struct arena *a, str text)
             start = end;
         }
     }
-    struct words result = { arena_array(a, words.n, sizeof(str)), words.n };
+    struct sat_words result = { arena_array(a, words.n, sizeof(str)), words.n };
     if (words.n)
         memcpy(result.at, words.at, words.n * sizeof(str));
     vec_done(&words);

@@ -1,4 +1,13 @@
-/* Analysis and targets of token_core.h; what was learnt is kept in token_store.c. */
+/* Analysis and targets of the token analyzer: see token_core.h. What was learned is in
+ * token_store.c.
+ *
+ *     replicas ─► measure_replicas (also teaches the store) ─► median per variant ─► supply, demand
+ *                                 no replica reports ─► known_capacity (store, template) ──┘
+ *     supply, demand ─► required or spare tokens ─► add_replicas or remove_replicas
+ *
+ * A replica holds the lower of two bounds: memory (its KV cache up to the threshold) and compute
+ * (tokens in use when it was seen saturated, else derived from its command line). Roundings follow
+ * WVA, whose vectors are in test/golden; the reasons are quoted: WVA. */
 #include "token_store.h"
 
 #include <math.h>
@@ -7,11 +16,11 @@ static const double default_scale_up = 0.85, default_scale_down = 0.70;
 
 /* ---- one replica */
 
-/* Tokens in use when a batch is as full as the command line lets it become; 0 when that cannot be said.
- * A request holds its prompt and, on average, half of its answer. */
-static int64_t derived_capacity(const struct vllm_args *args, double in, double out)
+/* Tokens in use when a batch is as full as the command line allows; 0: unknown. A request holds its
+ * prompt and, on average, half of its answer. */
+static int64_t derived_capacity(const struct sat_vllm_args *args, double in, double out)
 {
-    double batched = (double)vllm_batched_tokens(args);
+    double batched = (double)sat_vllm_batched_tokens(args);
     if (!(out > 0) || !(batched > 0))
         return 0;
     double requests = fmin(batched * out / (in + out), (double)args->max_seqs);
@@ -25,28 +34,29 @@ static int64_t within_threshold(double tokens, double threshold)
     return usable > 0 && usable < 0x1p53 ? (int64_t)usable : 0;
 }
 
-/* The tokens at which computing, not memory, saturates this replica: seen now, seen before, derived. */
-static int64_t compute_bound(struct token_store *store, const struct token_input *in,
-                             const struct token_replica *r, int64_t memory_bound)
+/* Tokens at which compute, not memory, saturates this replica: observed now, observed before, or
+ * derived. */
+static int64_t compute_bound(struct sat_token_store *store, const struct sat_token_input *in,
+                             const struct sat_token_replica *r, int64_t memory_bound)
 {
-    struct token_history *history =
-        token_history(store, in->model, r->accelerator, r->output_tokens);
+    struct sat_token_history *history =
+        sat_token_get_history(store, in->model, r->accelerator, r->output_tokens);
     if (r->queue >= floor(in->queue_threshold) && r->in_use > 0) {
-        token_history_add(history, r->in_use);
+        sat_token_history_add(history, r->in_use);
         return r->in_use;
     }
-    double mean = token_history_mean(history);
+    double mean = sat_token_history_mean(history);
     if (mean > 0)
         return (int64_t)mean;
-    struct token_variant variant = { in->ns, in->model, r->variant };
-    const struct token_record *record = token_record(store, variant);
+    struct sat_token_variant variant = { in->ns, in->model, r->variant };
+    const struct sat_token_record *record = sat_token_find(store, variant);
     int64_t derived = record && record->has_args
                           ? derived_capacity(&record->args, r->input_tokens, r->output_tokens)
                           : 0;
     return derived > 0 ? derived : memory_bound;
 }
 
-static double demand_of(const struct token_replica *r)
+static double demand_of(const struct sat_token_replica *r)
 {
     return (double)r->in_use + (r->input_tokens > 0 ? r->queue * floor(r->input_tokens) : 0);
 }
@@ -57,12 +67,12 @@ struct means {
     double in, out, hit;
 };
 
-static struct means model_means(const struct token_input *in)
+static struct means model_means(const struct sat_token_input *in)
 {
     struct means m = { 0 };
     size_t n = 0;
     for (size_t i = 0; i < in->replica_n; i++) {
-        const struct token_replica *r = &in->replicas[i];
+        const struct sat_token_replica *r = &in->replicas[i];
         if (!(r->input_tokens > 0) && !(r->output_tokens > 0))
             continue;
         m.in += r->input_tokens;
@@ -87,28 +97,29 @@ static int64_t median(int64_t *values, size_t n)
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/* Of a variant no replica of which reports: what it had, or what its template and its like promise. */
-static int64_t remembered_capacity(const struct token_store *store, const struct token_input *in,
-                                   const struct token_state *state, struct means means)
+/* Capacity of a variant without reporting replicas: its last measurement, or what its template and
+ * a similar variant imply. */
+static int64_t known_capacity(const struct sat_token_store *store, const struct sat_token_input *in,
+                              const struct sat_token_state *state, struct means means)
 {
-    struct token_variant variant = { in->ns, in->model, state->variant };
-    const struct token_record *record = token_record(store, variant);
+    struct sat_token_variant variant = { in->ns, in->model, state->variant };
+    const struct sat_token_record *record = sat_token_find(store, variant);
     if (!record)
         return 0;
     if (record->live)
         return record->effective;
     int64_t capacity = derived_capacity(&record->args, means.in, means.out);
     if (!capacity)
-        capacity = vllm_batched_tokens(&record->args);
+        capacity = sat_vllm_batched_tokens(&record->args);
     if (record->args.gpu_blocks_override > 0) {
         double tokens = (double)record->args.gpu_blocks_override * (double)record->args.block_size;
         capacity = MIN(capacity, within_threshold(tokens, in->kv_threshold));
     }
-    const struct token_record *alike = token_record_alike(store, record);
+    const struct sat_token_record *alike = sat_token_find_alike(store, record);
     return alike ? MIN(capacity, alike->effective) : capacity;
 }
 
-static const struct token_state *state_of(const struct token_input *in, str variant)
+static const struct sat_token_state *state_of(const struct sat_token_input *in, str variant)
 {
     for (size_t i = 0; i < in->state_n; i++)
         if (str_eq(in->states[i].variant, variant))
@@ -116,35 +127,36 @@ static const struct token_state *state_of(const struct token_input *in, str vari
     return NULL;
 }
 
-/* What each replica holds, in their order, because each may teach those after it; and remembered. */
-static int64_t *judge_replicas(struct arena *a, struct token_store *store,
-                               const struct token_input *in)
+/* Tokens that each replica can hold; stored too. In input order, because a saturated replica
+ * teaches those after it. */
+static int64_t *measure_replicas(struct arena *a, struct sat_token_store *store,
+                                 const struct sat_token_input *in)
 {
     int64_t *effective = arena_array(a, in->replica_n, sizeof(*effective));
     for (size_t i = 0; i < in->replica_n; i++) {
-        const struct token_replica *r = &in->replicas[i];
+        const struct sat_token_replica *r = &in->replicas[i];
         if (r->capacity <= 0)
             continue;
         int64_t memory = within_threshold((double)r->capacity, in->kv_threshold);
         int64_t compute = compute_bound(store, in, r, memory);
         effective[i] = MIN(memory, compute);
-        const struct token_state *state = state_of(in, r->variant);
-        token_store_live(store, (struct token_variant){ in->ns, in->model, r->variant },
-                         (struct token_hardware){ r->accelerator,
-                                                  state ? state->gpus_per_replica : 1 },
-                         effective[i]);
+        const struct sat_token_state *state = state_of(in, r->variant);
+        sat_token_store_measured(store, (struct sat_token_variant){ in->ns, in->model, r->variant },
+                                 (struct sat_token_hardware){ r->accelerator,
+                                                              state ? state->gpus_per_replica : 1 },
+                                 effective[i]);
     }
     return effective;
 }
 
-/* Adds up the replicas of one variant; false when none of them could be judged. */
-static bool sum_replicas(struct arena *a, const struct token_input *in, const int64_t *effective,
-                         struct token_capacity *v)
+/* Sums the replicas of one variant; false if the capacity of none is known. */
+static bool sum_replicas(struct arena *a, const struct sat_token_input *in,
+                         const int64_t *effective, struct sat_token_capacity *v)
 {
     int64_t *known = arena_array(a, in->replica_n, sizeof(*known));
     size_t n = 0;
     for (size_t i = 0; i < in->replica_n; i++) {
-        const struct token_replica *r = &in->replicas[i];
+        const struct sat_token_replica *r = &in->replicas[i];
         if (!str_eq(r->variant, v->variant))
             continue;
         v->accelerator = r->accelerator;
@@ -158,13 +170,14 @@ static bool sum_replicas(struct arena *a, const struct token_input *in, const in
     return n > 0;
 }
 
-static double waiting_demand(const struct token_input *in, struct means means)
+static double waiting_demand(const struct sat_token_input *in, struct means means)
 {
     double prompt = fmax(in->waiting_bytes / 4, in->waiting_requests * means.in);
     return prompt * (1 - means.hit) + in->waiting_requests * means.out;
 }
 
-static void set_needs(struct token_analysis *t, const struct token_input *in, double anticipated)
+static void set_required(struct sat_token_analysis *t, const struct sat_token_input *in,
+                         double anticipated)
 {
     double up = in->scale_up_at > 0 ? in->scale_up_at : default_scale_up;
     double down = in->scale_down_at > 0 ? in->scale_down_at : default_scale_down;
@@ -173,21 +186,21 @@ static void set_needs(struct token_analysis *t, const struct token_input *in, do
     t->spare = fmax(t->supply - t->demand / down, 0);
 }
 
-struct token_analysis token_analyse(struct arena *a, struct token_store *store,
-                                    const struct token_input *in)
+struct sat_token_analysis sat_token_analyze(struct arena *a, struct sat_token_store *store,
+                                            const struct sat_token_input *in)
 {
-    struct token_analysis t = { arena_array(a, in->state_n, sizeof(*t.variants)), in->state_n };
+    struct sat_token_analysis t = { arena_array(a, in->state_n, sizeof(*t.variants)), in->state_n };
     struct means means = model_means(in);
-    const int64_t *effective = judge_replicas(a, store, in);
+    const int64_t *effective = measure_replicas(a, store, in);
     double anticipated = 0;
     for (size_t i = 0; i < in->state_n; i++) {
-        const struct token_state *s = &in->states[i];
-        struct token_capacity *v = &t.variants[i];
+        const struct sat_token_state *s = &in->states[i];
+        struct sat_token_capacity *v = &t.variants[i];
         v->variant = s->variant;
         v->pending = s->pending;
         v->ready = MAX(s->current - s->pending, (int64_t)0);
         if (!sum_replicas(a, in, effective, v))
-            v->per_replica = remembered_capacity(store, in, s, means);
+            v->per_replica = known_capacity(store, in, s, means);
         v->supply = (double)v->ready * (double)v->per_replica;
         v->utilization = v->supply > 0 ? v->demand / v->supply : 0;
         t.supply += v->supply;
@@ -195,14 +208,14 @@ struct token_analysis token_analyse(struct arena *a, struct token_store *store,
         anticipated += (double)(v->ready + v->pending) * (double)v->per_replica;
     }
     t.demand += waiting_demand(in, means);
-    set_needs(&t, in, anticipated);
+    set_required(&t, in, anticipated);
     return t;
 }
 
 /* ---- targets */
 
 struct ranked {
-    const struct token_capacity *variant;
+    const struct sat_token_capacity *variant;
     double rank;
     size_t at;
 };
@@ -215,12 +228,13 @@ static int by_rank(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* The variants whose token costs least grow first; a variant of which nothing is known does not. */
-static void grow(struct arena *a, const struct token_analysis *t, struct token_target *targets)
+/* Variants with the lowest cost per token grow first; one of unknown capacity does not grow. */
+static void add_replicas(struct arena *a, const struct sat_token_analysis *t,
+                         struct sat_token_target *targets)
 {
     struct ranked *order = arena_array(a, t->n, sizeof(*order));
     for (size_t i = 0; i < t->n; i++) {
-        const struct token_capacity *v = &t->variants[i];
+        const struct sat_token_capacity *v = &t->variants[i];
         order[i] =
             (struct ranked){ v, v->per_replica > 0 ? v->cost / (double)v->per_replica : HUGE_VAL,
                              i };
@@ -237,8 +251,9 @@ static void grow(struct arena *a, const struct token_analysis *t, struct token_t
     }
 }
 
-/* One replica of the cheapest variant stays when no other variant has any. */
-static int64_t least(const struct token_analysis *t, const struct token_target *targets, size_t at)
+/* The cheapest variant keeps one replica if no other variant has any. */
+static int64_t least_replicas(const struct sat_token_analysis *t,
+                              const struct sat_token_target *targets, size_t at)
 {
     size_t cheapest = 0;
     bool others = false;
@@ -250,7 +265,9 @@ static int64_t least(const struct token_analysis *t, const struct token_target *
     return at == cheapest && !others;
 }
 
-static void shrink(struct arena *a, const struct token_analysis *t, struct token_target *targets)
+/* Removes the spare tokens in whole replicas, from the most expensive variant first. */
+static void remove_replicas(struct arena *a, const struct sat_token_analysis *t,
+                            struct sat_token_target *targets)
 {
     struct ranked *order = arena_array(a, t->n, sizeof(*order));
     for (size_t i = 0; i < t->n; i++)
@@ -259,8 +276,8 @@ static void shrink(struct arena *a, const struct token_analysis *t, struct token
     double remaining = t->spare;
     for (size_t i = 0; i < t->n && remaining > 0; i++) {
         double each = (double)order[i].variant->per_replica;
-        struct token_target *target = &targets[order[i].at];
-        int64_t removable = target->replicas - least(t, targets, order[i].at);
+        struct sat_token_target *target = &targets[order[i].at];
+        int64_t removable = target->replicas - least_replicas(t, targets, order[i].at);
         if (!(each > 0) || removable <= 0)
             continue;
         int64_t fewer = (int64_t)fmin(floor(remaining / each), (double)removable);
@@ -269,17 +286,17 @@ static void shrink(struct arena *a, const struct token_analysis *t, struct token
     }
 }
 
-struct token_target *token_decide(struct arena *a, const struct token_analysis *t,
-                                  const struct token_state *states)
+struct sat_token_target *sat_token_decide(struct arena *a, const struct sat_token_analysis *t,
+                                          const struct sat_token_state *states)
 {
-    struct token_target *targets = arena_array(a, t->n, sizeof(*targets));
+    struct sat_token_target *targets = arena_array(a, t->n, sizeof(*targets));
     for (size_t i = 0; i < t->n; i++)
-        targets[i] = (struct token_target){ states[i].variant, states[i].current, states[i].current,
-                                            S("V2 steady state") };
+        targets[i] = (struct sat_token_target){ states[i].variant, states[i].current,
+                                                states[i].current, S("V2 steady state") };
     if (t->required > 0)
-        grow(a, t, targets);
+        add_replicas(a, t, targets);
     else if (t->spare > 0)
-        shrink(a, t, targets);
+        remove_replicas(a, t, targets);
     for (size_t i = 0; i < t->n; i++) {
         if (targets[i].replicas > targets[i].current)
             targets[i].reason =

@@ -1,8 +1,8 @@
-/* Capacity in tokens (the original's analyser "saturation", version 2): how many tokens a replica can hold
- * before it saturates, learnt from replicas that were seen saturated, and how many are asked for. The
- * variants whose token is cheapest grow, the most expensive ones shrink.
+/* Capacity in tokens (WVA's analyzer "saturation", version 2): how many tokens a replica can hold
+ * before it saturates, learned from replicas that were saturated, and how many the load needs.
+ * Variants with the lowest cost per token grow first; the most expensive ones shrink first.
  *
- * What was learnt outlives a cycle, so it is a value of its own, struct token_store, which the caller owns. */
+ * What was learned outlives a cycle: it is in struct sat_token_store, which the caller owns. */
 #ifndef FLYBALL_TOKEN_CORE_H
 #define FLYBALL_TOKEN_CORE_H
 
@@ -10,75 +10,76 @@
 
 #include "../base/map.h"
 
-struct token_store { /* `{0}` is empty */
+struct sat_token_store { /* `{0}` is empty */
     struct map records, histories;
 };
-void token_store_done(struct token_store *store);
+void sat_token_store_done(struct sat_token_store *store);
 
-struct token_variant { /* of a model in a namespace */
+struct sat_token_variant { /* the key of a record */
     str ns, model, name;
 };
 
-struct token_hardware {
+struct sat_token_hardware {
     str accelerator;
     int64_t gpus_per_replica;
 };
 
-/* What its pod template promises, before a replica of it has ever reported. */
-void token_store_template(struct token_store *store, struct token_variant variant,
-                          struct token_hardware hardware, const struct vllm_args *args);
-void token_store_forget(struct token_store *store, struct token_variant variant);
+/* Stores what the pod template implies, for the time before a replica reports. */
+void sat_token_store_template(struct sat_token_store *store, struct sat_token_variant variant,
+                              struct sat_token_hardware hardware, const struct sat_vllm_args *args);
+void sat_token_store_remove(struct sat_token_store *store, struct sat_token_variant variant);
 
-struct token_replica {
+struct sat_token_replica {
     str variant, accelerator;
     double cost;
     double queue;                       /* requests */
-    int64_t capacity, in_use;           /* tokens of its KV cache; capacity 0: not known */
-    double input_tokens, output_tokens; /* means a request */
+    int64_t capacity, in_use;           /* tokens of the KV cache; capacity 0: unknown */
+    double input_tokens, output_tokens; /* means per request */
     double hit_rate;                    /* of the prefix cache */
 };
 
-struct token_state {
+struct sat_token_state {
     str variant;
     int64_t current, pending, gpus_per_replica;
 };
 
-struct token_input {
+struct sat_token_input {
     str ns, model;
     double kv_threshold, queue_threshold;
-    double scale_up_at, scale_down_at; /* utilisation; 0: 0.85 and 0.70 */
-    const struct token_replica *replicas;
+    double scale_up_at, scale_down_at; /* utilization; 0: 0.85 and 0.70 */
+    const struct sat_token_replica *replicas;
     size_t replica_n;
-    const struct token_state *states;
+    const struct sat_token_state *states;
     size_t state_n;
-    double waiting_requests, waiting_bytes; /* before the scheduler; 0: none */
+    double waiting_requests, waiting_bytes; /* in front of the scheduler; 0: none */
 };
 
-struct token_capacity {
+struct sat_token_capacity {
     str variant, accelerator; /* accelerator and cost as replicas report them */
     double cost;
     int64_t ready, pending, per_replica;
-    double supply, demand, utilization; /* tokens; supply of ready replicas */
+    double supply, demand, utilization; /* tokens; supply counts ready replicas only */
 };
 
-struct token_analysis {
-    struct token_capacity *variants; /* in the order of the states */
+struct sat_token_analysis {
+    struct sat_token_capacity *variants; /* in the order of the states */
     size_t n;
     double supply, demand, utilization;
     double required, spare; /* tokens */
 };
 
-struct token_analysis token_analyse(struct arena *a, struct token_store *store,
-                                    const struct token_input *in);
+struct sat_token_analysis sat_token_analyze(struct arena *a, struct sat_token_store *store,
+                                            const struct sat_token_input *in);
 
-struct token_target {
+struct sat_token_target {
     str variant;
     int64_t current, replicas;
     str reason;
 };
 
-/* One target a variant, in the order of the states. */
-struct token_target *token_decide(struct arena *a, const struct token_analysis *analysis,
-                                  const struct token_state *states);
+/* One target per variant, in the order of the states. */
+struct sat_token_target *sat_token_decide(struct arena *a,
+                                          const struct sat_token_analysis *analysis,
+                                          const struct sat_token_state *states);
 
 #endif

@@ -1,15 +1,16 @@
-/* See token_store.h. */
+/* Records and histories of the token analyzer: see token_store.h. Records own their texts; the maps
+ * own the records. */
 #include "token_store.h"
 
 /* ---- records */
 
-static void free_record(struct token_record *r)
+static void free_record(struct sat_token_record *r)
 {
     arena_done(&r->texts);
     free(r);
 }
 
-void token_store_done(struct token_store *store)
+void sat_token_store_done(struct sat_token_store *store)
 {
     for (struct map_slot *s = NULL; (s = map_next(&store->records, s));)
         free_record(s->value);
@@ -19,89 +20,91 @@ void token_store_done(struct token_store *store)
     map_done(&store->histories);
 }
 
-static str record_key(struct arena *a, struct token_variant v)
+static str record_key(struct arena *a, struct sat_token_variant v)
 {
     return arena_printf(a, STR_FMT "|" STR_FMT "|" STR_FMT, STR_ARG(v.ns), STR_ARG(v.model),
                         STR_ARG(v.name));
 }
 
-struct token_record *token_record(const struct token_store *store, struct token_variant variant)
+struct sat_token_record *sat_token_find(const struct sat_token_store *store,
+                                        struct sat_token_variant variant)
 {
     auto_arena struct arena scratch = { 0 };
     return map_get(&store->records, record_key(&scratch, variant));
 }
 
-/* The record as it is to be, with texts of its own: those given may live in the one it replaces. */
-static void replace(struct token_store *store, struct token_variant variant,
-                    const struct token_record *value)
+/* Stores a copy with its own texts; `value` may refer to texts of the record that is replaced. */
+static void replace_record(struct sat_token_store *store, struct sat_token_variant variant,
+                           const struct sat_token_record *value)
 {
-    struct token_record *r = mem_zero(1, sizeof(*r));
+    struct sat_token_record *r = mem_zero(1, sizeof(*r));
     *r = *value;
     r->texts = (struct arena){ 0 };
     r->key = record_key(&r->texts, variant);
     r->model = arena_str(&r->texts, variant.model);
     r->accelerator = arena_str(&r->texts, value->accelerator);
     r->args.kv_cache_dtype = arena_str(&r->texts, value->args.kv_cache_dtype);
-    struct token_record *old = map_put(&store->records, r->key, r);
+    struct sat_token_record *old = map_put(&store->records, r->key, r);
     if (old)
         free_record(old);
 }
 
-static bool same_hardware(const struct token_record *r, struct token_hardware h)
+static bool is_same_hardware(const struct sat_token_record *r, struct sat_token_hardware h)
 {
     return str_eq(r->accelerator, h.accelerator) && r->gpus_per_replica == h.gpus_per_replica;
 }
 
-void token_store_live(struct token_store *store, struct token_variant variant,
-                      struct token_hardware hardware, int64_t effective)
+void sat_token_store_measured(struct sat_token_store *store, struct sat_token_variant variant,
+                              struct sat_token_hardware hardware, int64_t effective)
 {
-    struct token_record *old = token_record(store, variant);
-    if (old && same_hardware(old, hardware)) {
+    struct sat_token_record *old = sat_token_find(store, variant);
+    if (old && is_same_hardware(old, hardware)) {
         old->live = true;
         old->effective = effective;
         return;
     }
-    struct token_record value = old ? *old : (struct token_record){ 0 };
+    struct sat_token_record value = old ? *old : (struct sat_token_record){ 0 };
     value.accelerator = hardware.accelerator;
     value.gpus_per_replica = hardware.gpus_per_replica;
     value.live = true;
     value.effective = effective;
-    replace(store, variant, &value);
+    replace_record(store, variant, &value);
 }
 
-void token_store_template(struct token_store *store, struct token_variant variant,
-                          struct token_hardware hardware, const struct vllm_args *args)
+void sat_token_store_template(struct sat_token_store *store, struct sat_token_variant variant,
+                              struct sat_token_hardware hardware, const struct sat_vllm_args *args)
 {
-    const struct token_record *old = token_record(store, variant);
-    struct token_record value = { .accelerator = hardware.accelerator,
-                                  .gpus_per_replica = hardware.gpus_per_replica };
+    const struct sat_token_record *old = sat_token_find(store, variant);
+    struct sat_token_record value = { .accelerator = hardware.accelerator,
+                                      .gpus_per_replica = hardware.gpus_per_replica };
     if (old && old->live)
-        value = *old; /* what was measured is worth more than what is promised */
+        value = *old; /* a measurement wins over a template */
     value.has_args = true;
     value.args = *args;
-    replace(store, variant, &value);
+    replace_record(store, variant, &value);
 }
 
-void token_store_forget(struct token_store *store, struct token_variant variant)
+void sat_token_store_remove(struct sat_token_store *store, struct sat_token_variant variant)
 {
     auto_arena struct arena scratch = { 0 };
-    struct token_record *r = map_del(&store->records, record_key(&scratch, variant));
+    struct sat_token_record *r = map_del(&store->records, record_key(&scratch, variant));
     if (r)
         free_record(r);
 }
 
-const struct token_record *token_record_alike(const struct token_store *store,
-                                              const struct token_record *record)
+const struct sat_token_record *sat_token_find_alike(const struct sat_token_store *store,
+                                                    const struct sat_token_record *record)
 {
-    const struct token_record *best = NULL;
+    const struct sat_token_record *best = NULL;
     for (struct map_slot *s = NULL; (s = map_next(&store->records, s));) {
-        const struct token_record *r = s->value;
+        const struct sat_token_record *r = s->value;
         bool alike = r != record && r->live && r->effective > 0 && r->has_args &&
                      str_eq(r->model, record->model) &&
-                     same_hardware(r, (struct token_hardware){ record->accelerator,
-                                                               record->gpus_per_replica }) &&
-                     vllm_args_alike(&r->args, &record->args);
-        if (alike && (!best || str_cmp(r->key, best->key) < 0)) /* the map has no order */
+                     is_same_hardware(r, (struct sat_token_hardware){ record->accelerator,
+                                                                      record->gpus_per_replica }) &&
+                     sat_vllm_args_alike(&r->args, &record->args);
+        if (alike &&
+            (!best || str_cmp(r->key, best->key) < 0)) /* deterministic: the map has no order */
             best = r;
     }
     return best;
@@ -114,13 +117,13 @@ static const char *answer_length(double output_tokens)
     return output_tokens < 100 ? "short" : output_tokens < 500 ? "medium" : "long";
 }
 
-struct token_history *token_history(struct token_store *store, str model, str accelerator,
-                                    double output_tokens)
+struct sat_token_history *sat_token_get_history(struct sat_token_store *store, str model,
+                                                str accelerator, double output_tokens)
 {
     auto_arena struct arena scratch = { 0 };
     str key = arena_printf(&scratch, STR_FMT "|" STR_FMT "|%s", STR_ARG(model),
                            STR_ARG(accelerator), answer_length(output_tokens));
-    struct token_history *h = map_get(&store->histories, key);
+    struct sat_token_history *h = map_get(&store->histories, key);
     if (h)
         return h;
     h = mem_zero(1, sizeof(*h) + key.n + 1);
@@ -129,14 +132,14 @@ struct token_history *token_history(struct token_store *store, str model, str ac
     return h;
 }
 
-void token_history_add(struct token_history *h, int64_t in_use)
+void sat_token_history_add(struct sat_token_history *h, int64_t in_use)
 {
     h->values[h->next] = in_use;
     h->next = (h->next + 1) % TOKEN_HISTORY_MAX;
     h->n = MIN(h->n + 1, (size_t)TOKEN_HISTORY_MAX);
 }
 
-double token_history_mean(const struct token_history *h)
+double sat_token_history_mean(const struct sat_token_history *h)
 {
     double sum = 0;
     for (size_t i = 0; i < h->n; i++)

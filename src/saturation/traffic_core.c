@@ -1,19 +1,20 @@
 /* See traffic_core.h.
  *
- * Histograms have few buckets, and the target seldom is one of their bounds. Latencies have tails that fall off
- * like an exponential, so inside a bucket (lo, hi] the tail S is interpolated geometrically: a line would count
- * the requests just above the target as just below. At least half a request stays in the tail: an empty bucket of
- * few requests is no proof of none. */
+ * Histograms have few buckets, and the target is rarely one of their bounds. Latencies have tails
+ * that fall off like an exponential, so inside a bucket (lo, hi] the tail S is interpolated
+ * geometrically: a line would count the requests just above the target as just below. At least half
+ * a request stays in the tail: an empty bucket of few requests does not prove that the tail is
+ * empty. */
 #include "traffic_core.h"
 
 #include <math.h>
 
-const struct traffic traffic_unknown = { NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, { 0 }, { 0 } };
-const struct traffic_replica traffic_replica_unknown = {
-    NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN
-};
+const struct sat_traffic sat_traffic_unknown = { NAN, NAN, NAN, NAN,   NAN,
+                                                 NAN, NAN, NAN, { 0 }, { 0 } };
+const struct sat_traffic_replica sat_traffic_replica_unknown = { NAN, NAN, NAN, NAN, NAN,
+                                                                 NAN, NAN, NAN, NAN };
 
-void traffic_add_bucket(struct traffic_histogram *h, double bound, double count)
+void sat_traffic_add_bucket(struct sat_traffic_histogram *h, double bound, double count)
 {
     size_t at = 0;
     if (isnan(bound) || !(count >= 0) || !isfinite(count))
@@ -33,14 +34,14 @@ void traffic_add_bucket(struct traffic_histogram *h, double bound, double count)
     h->n++;
 }
 
-double traffic_count(const struct traffic_histogram *h)
+double sat_traffic_count(const struct sat_traffic_histogram *h)
 {
     return h->n ? h->count[h->n - 1] : 0;
 }
 
-double traffic_share_within(const struct traffic_histogram *h, double target)
+double sat_traffic_share_within(const struct sat_traffic_histogram *h, double target)
 {
-    double all = traffic_count(h), low = 0, tail = all;
+    double all = sat_traffic_count(h), low = 0, tail = all;
     if (!(all > 0))
         return NAN;
     for (size_t i = 0; i < h->n; i++) {
@@ -57,9 +58,10 @@ double traffic_share_within(const struct traffic_histogram *h, double target)
     return 1 - tail / all;
 }
 
-double traffic_ok(const struct traffic *t, double ttft, double itl)
+double sat_traffic_share_ok(const struct sat_traffic *t, double ttft, double itl)
 {
-    double first = traffic_share_within(&t->ttft, ttft), next = traffic_share_within(&t->itl, itl);
+    double first = sat_traffic_share_within(&t->ttft, ttft),
+           next = sat_traffic_share_within(&t->itl, itl);
     if (isnan(first))
         return NAN;
     return fmax(0, first - (isnan(next) ? 0 : 1 - next));

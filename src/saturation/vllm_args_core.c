@@ -3,22 +3,23 @@
 
 #include "text_core.h"
 
-/* All words of one container: its command and arguments, or what they give to a shell. */
-static struct words container_words(struct arena *a, const struct json *container)
+/* All words of one container: its command and arguments, or the script that they pass to a shell. */
+static struct sat_words container_words(struct arena *a, const struct json *container)
 {
     const struct json *lists[] = { json_get(container, "command"), json_get(container, "args") };
-    struct words w = { arena_array(a, json_len(lists[0]) + json_len(lists[1]), sizeof(str)), 0 };
+    struct sat_words w = { arena_array(a, json_len(lists[0]) + json_len(lists[1]), sizeof(str)),
+                           0 };
     for (size_t l = 0; l < countof(lists); l++)
         for (size_t i = 0; i < json_len(lists[l]); i++)
             w.at[w.n++] = json_text(json_item(lists[l], i));
     static const char *const shells[] = { "sh", "bash", "/bin/sh", "/bin/bash" };
     for (size_t i = 0; w.n >= 3 && i < countof(shells); i++)
         if (str_eqc(w.at[0], shells[i]) && str_eqc(w.at[1], "-c"))
-            return shell_words(a, w.at[2]);
+            return sat_split_command(a, w.at[2]);
     return w;
 }
 
-/* "--max-num_seqs" is "max-num-seqs": vLLM takes hyphens and underscores alike. */
+/* "--max-num_seqs" is "max-num-seqs": vLLM accepts hyphens and underscores. */
 static bool is_flag(str word, const char *name)
 {
     size_t n = strlen(name);
@@ -30,7 +31,8 @@ static bool is_flag(str word, const char *name)
     return true;
 }
 
-static void take_flag(struct vllm_args *args, str name, str value, bool given)
+/* Stores one flag; unknown flags are ignored. `given`: the flag has a value. */
+static void read_flag(struct sat_vllm_args *args, str name, str value, bool given)
 {
     const struct {
         const char *name;
@@ -50,7 +52,7 @@ static void take_flag(struct vllm_args *args, str name, str value, bool given)
                      { "enable-chunked-prefill", &args->chunked_prefill } };
     for (size_t i = 0; given && i < countof(numbers); i++)
         if (is_flag(name, numbers[i].name))
-            (void)str_to_i64(value, numbers[i].target); /* left as it is when it is no number */
+            (void)str_to_i64(value, numbers[i].target); /* unchanged if it is not a number */
     for (size_t i = 0; i < countof(switches); i++)
         if (is_flag(name, switches[i].name))
             *switches[i].target = !(given && str_eq_nocase(value, S("false")));
@@ -60,7 +62,7 @@ static void take_flag(struct vllm_args *args, str name, str value, bool given)
         args->kv_cache_dtype = value;
 }
 
-static void take_words(struct vllm_args *args, struct words w)
+static void read_words(struct sat_vllm_args *args, struct sat_words w)
 {
     for (size_t i = 0; i < w.n; i++) {
         if (!str_starts(w.at[i], S("--")))
@@ -69,15 +71,15 @@ static void take_words(struct vllm_args *args, struct words w)
         size_t equals = str_find_char(word, '=');
         bool next = equals == SIZE_MAX && i + 1 < w.n && !str_starts(w.at[i + 1], S("--"));
         if (equals != SIZE_MAX)
-            take_flag(args, str_upto(word, equals), str_from(word, equals + 1), true);
+            read_flag(args, str_upto(word, equals), str_from(word, equals + 1), true);
         else
-            take_flag(args, word, next ? w.at[i + 1] : S(""), next);
+            read_flag(args, word, next ? w.at[i + 1] : S(""), next);
         i += next;
     }
 }
 
-/* The old engine, chosen with an environment variable, takes prompts in one piece. */
-static void take_engine(struct vllm_args *args, const struct json *container)
+/* VLLM_USE_V1=0 selects the old engine, which does not chunk prompts. */
+static void read_engine(struct sat_vllm_args *args, const struct json *container)
 {
     const struct json *env = json_get(container, "env");
     for (size_t i = 0; i < json_len(env); i++) {
@@ -89,9 +91,9 @@ static void take_engine(struct vllm_args *args, const struct json *container)
     }
 }
 
-struct vllm_args vllm_args_parse(struct arena *a, const struct json *containers)
+struct sat_vllm_args sat_vllm_args_parse(struct arena *a, const struct json *containers)
 {
-    struct vllm_args args = {
+    struct sat_vllm_args args = {
         .gpu_memory_utilization = 0.9,
         .block_size = 16,
         .kv_cache_dtype = S("auto"),
@@ -101,13 +103,13 @@ struct vllm_args vllm_args_parse(struct arena *a, const struct json *containers)
         .chunked_prefill = true,
     };
     for (size_t i = 0; i < json_len(containers); i++)
-        take_engine(&args, json_item(containers, i));
+        read_engine(&args, json_item(containers, i));
     for (size_t i = 0; i < json_len(containers); i++)
-        take_words(&args, container_words(a, json_item(containers, i)));
+        read_words(&args, container_words(a, json_item(containers, i)));
     return args;
 }
 
-int64_t vllm_batched_tokens(const struct vllm_args *args)
+int64_t sat_vllm_batched_tokens(const struct sat_vllm_args *args)
 {
     enum { V1_CHUNK = 8192, V0_CHUNK = 2048 };
     if (args->max_batched_tokens > 0)
@@ -117,11 +119,11 @@ int64_t vllm_batched_tokens(const struct vllm_args *args)
     return MAX(args->max_model_len, (int64_t)V0_CHUNK);
 }
 
-bool vllm_args_alike(const struct vllm_args *a, const struct vllm_args *b)
+bool sat_vllm_args_alike(const struct sat_vllm_args *a, const struct sat_vllm_args *b)
 {
     return a->gpu_memory_utilization == b->gpu_memory_utilization &&
            a->block_size == b->block_size && str_eq(a->kv_cache_dtype, b->kv_cache_dtype) &&
            a->tensor_parallel == b->tensor_parallel &&
            a->gpu_blocks_override == b->gpu_blocks_override &&
-           vllm_batched_tokens(a) == vllm_batched_tokens(b);
+           sat_vllm_batched_tokens(a) == sat_vllm_batched_tokens(b);
 }

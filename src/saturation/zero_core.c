@@ -19,7 +19,7 @@ static int by_name(const void *a, const void *b)
     return str_cmp((*x)->key, (*y)->key);
 }
 
-static str text_of(struct arena *a, const struct json *tree, const char *field)
+static str read_text(struct arena *a, const struct json *tree, const char *field)
 {
     const struct json *v = json_get(tree, field);
     if (!v || v->type == JSON_NULL)
@@ -27,6 +27,7 @@ static str text_of(struct arena *a, const struct json *tree, const char *field)
     return v->type == JSON_STR ? arena_str(a, json_text(v)) : json_to_str(a, v);
 }
 
+/* Parses one entry; false if it is no map of these fields or names no model. */
 static bool read_entry(struct arena *a, str key, str yaml, struct zero_entry *ret)
 {
     auto_arena struct arena scratch = { 0 };
@@ -40,9 +41,9 @@ static bool read_entry(struct arena *a, str key, str yaml, struct zero_entry *re
         return false;
     *ret = (struct zero_entry){
         .key = arena_str(a, key),
-        .model_id = text_of(a, tree, "model_id"),
-        .ns = text_of(a, tree, "namespace"),
-        .retention = text_of(a, tree, "retention_period"),
+        .model_id = read_text(a, tree, "model_id"),
+        .ns = read_text(a, tree, "namespace"),
+        .retention = read_text(a, tree, "retention_period"),
         .has_enabled = json_is(enabled, JSON_BOOL),
         .enabled = json_bool(enabled, false),
     };
@@ -50,8 +51,9 @@ static bool read_entry(struct arena *a, str key, str yaml, struct zero_entry *re
     return ret->model.n > 0;
 }
 
-static bool last_good(struct arena *a, const struct zero_table *before, str key,
-                      struct zero_entry *ret)
+/* Copies the previous value of an entry that cannot be read now. */
+static bool find_last_good(struct arena *a, const struct zero_table *before, str key,
+                           struct zero_entry *ret)
 {
     for (size_t i = 0; before && i < before->n; i++)
         if (str_eq(before->at[i].key, key)) {
@@ -89,13 +91,13 @@ struct zero_load zero_table_load(struct arena *a, const struct json *data,
     for (size_t i = 0; i < n; i++) {
         str key = members[i]->key;
         bool good = read_entry(a, key, json_text(members[i]->value), &entry);
-        bool kept = !good && last_good(a, before, key, &entry);
+        bool kept = !good && find_last_good(a, before, key, &entry);
         bool known = (good || kept) && has_model(entries, result.table.n, entry.model);
         if ((good || kept) && !known)
             entries[result.table.n++] = entry;
         if (!good || known)
             buf_printf(&problems, "%s" STR_FMT ": %s", problems.n ? "; " : "", STR_ARG(key),
-                       known  ? "its model has an entry before it"
+                       known  ? "its model has an earlier entry"
                        : kept ? "it cannot be read, the last good value stays"
                               : "it cannot be read or names no model_id");
     }

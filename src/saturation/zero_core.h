@@ -1,4 +1,4 @@
-/* The scale-to-zero ConfigMap: which models may go to zero replicas, and after how long without a
+/* The scale-to-zero ConfigMap: which models may scale to zero, and after how long without a
  * request. */
 #ifndef FLYBALL_ZERO_CORE_H
 #define FLYBALL_ZERO_CORE_H
@@ -7,7 +7,7 @@
 
 struct zero_entry {
     str key;   /* in the ConfigMap */
-    str model; /* "default": for all that have none of their own */
+    str model; /* "default": for all models without an entry */
     str model_id, ns, retention;
     bool has_enabled, enabled;
 };
@@ -19,18 +19,18 @@ struct zero_table {
 
 struct zero_load {
     struct zero_table table;
-    str problems; /* which entries do not count, and why; "": all do */
+    str problems; /* which entries are invalid, and why; "": none */
 };
 
-/* Keys in byte order; of several for one model the first counts. In the place of what cannot be read stands
- * the entry of that key in `before`, if there is one. Lives in the arena. */
+/* Of several entries for one model the first by key wins. An entry that cannot be read is replaced
+ * by that of the same key in `before`, if there is one. The result lives in the arena. */
 struct zero_load zero_table_load(struct arena *a, const struct json *data,
                                  const struct zero_table *before);
 
 const struct zero_entry *zero_table_find(const struct zero_table *table, str model);
 
-/* `otherwise` holds where neither the model's entry nor `default` says so. */
+/* `otherwise` is used if neither the entry of the model nor `default` sets it. */
 bool zero_enabled(const struct zero_table *table, str model, bool otherwise);
-int64_t zero_retention_ns(const struct zero_table *table, str model); /* 10 minutes unless said */
+int64_t zero_retention_ns(const struct zero_table *table, str model); /* default: 10 minutes */
 
 #endif

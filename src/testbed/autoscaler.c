@@ -1,5 +1,5 @@
 /* HorizontalPodAutoscalers on Deployments: every 15 seconds the model (hpa_model.h) gets the metrics
- * (autoscaler_metrics.c) and says how many replicas there should be. */
+ * (autoscaler_metrics.c) and sets the number of replicas. */
 #include "cluster.h"
 
 #include "../base/clock.h"

@@ -125,7 +125,7 @@ static const struct feature_setting settings[] = {
     { 0 },
 };
 
-static int start(struct manager *m, void **ret_state, err_t *e)
+static int start_testbed(struct manager *m, void **ret_state, err_t *e)
 {
     struct cluster *c = mem_zero(1, sizeof(*c));
     *ret_state = c;
@@ -164,6 +164,6 @@ const struct feature testbed_feature = {
     .name = "testbed",
     .summary = "a simulated cluster: nodes, kubelets, deployments, autoscalers",
     .settings = settings,
-    .start = start,
+    .start = start_testbed,
     .stop = stop,
 };

@@ -88,7 +88,7 @@ void cluster_stop_load(struct cluster *c);
 
 int cluster_start_cpu(struct cluster *c, err_t *e); /* by cluster_start_load() */
 
-/* Says in an event what is wrong with an object of the scenario. */
+/* Reports in an event what is wrong with an object of the scenario. */
 void cluster_complain(struct reconcile *r, const struct resource *resource,
                       const struct record *about, const char *why);
 /* Lets a pod that runs use CPU, with the resources in `statuses` enacted. */

@@ -163,7 +163,7 @@ static double shared_demand(const struct cpu_sim *s, const struct cpu_pod *pod, 
     return curve_at(&pod->shared, now_ns - pod->shared_origin_ns) / (double)sharers;
 }
 
-/* Whatever a container is told to do, a process that only waits uses a little. */
+/* Even an idle process uses a little. */
 static double demand_milli(const struct cpu_sim *s, const struct cpu_pod *pod, size_t container,
                            int64_t now_ns)
 {

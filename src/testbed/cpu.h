@@ -44,7 +44,7 @@ struct cpu_pod {
     int64_t origin_ns, shared_origin_ns;
     double window_usec; /* usage when the current window began */
     int64_t window_ns;
-    double mean_milli; /* of the last whole window: what a metrics server would say */
+    double mean_milli; /* of the last whole window: what a metrics server would report */
 };
 
 struct cpu_sim {

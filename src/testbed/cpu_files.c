@@ -1,5 +1,5 @@
 /* The files of simulated cgroups: see cpu.h. A file is rewritten in place, longest text first, and cut
- * afterwards, so that a reader never finds it empty. What cannot be written is told once. */
+ * afterwards, so that a reader never finds it empty. A failed write is logged once. */
 #include "cpu.h"
 
 #include "../base/log.h"

@@ -1,11 +1,11 @@
-/* Pods as consumers of CPU (cpu.h). What a pod wants stands in its annotations:
+/* Pods as consumers of CPU (cpu.h). The annotations of a pod describe its demand:
  *
  *     testbed.flyball.dev/cpu: "0s=200m 60s=1500m"        its first container, from the pod's creation on
  *     testbed.flyball.dev/cpu-NAME: 50m                   its container NAME
  *     testbed.flyball.dev/cpu-shared: "0s=1 60s=6"        its whole workload, from the ReplicaSet's creation
  *                                                         on: the pods that run share it evenly
  *
- * What it may use is what its containerStatuses say is enacted. */
+ * Its limit is the one that its containerStatuses report as enacted. */
 #include "cluster.h"
 
 #include "../base/quantity.h"

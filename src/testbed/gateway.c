@@ -1,6 +1,6 @@
 /* A gateway and a model server platform, as far as their answers go: every HTTPRoute is accepted by all of its
  * parents, whether such Gateways exist or not, and every InferenceService is ready after the start delay
- * of pods. Both say so in their status as the real ones do. Neither kind needs to be there. */
+ * of pods. Both report it in their status as the real ones do. Neither kind needs to be installed. */
 #include "cluster.h"
 
 #include "../base/clock.h"

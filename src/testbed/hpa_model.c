@@ -93,7 +93,7 @@ static int32_t recommend(const struct hpa_input *in, bool *ret_active)
 
 /* ---- behavior */
 
-static void forget(struct hpa_sample *at, size_t *n, int64_t before_s)
+static void forget_samples(struct hpa_sample *at, size_t *n, int64_t before_s)
 {
     size_t kept = 0;
     for (size_t i = 0; i < *n; i++)
@@ -115,7 +115,7 @@ static int32_t stabilize(struct hpa_history *h, const struct hpa_input *in, int3
         if (s.at_s > down_from)
             down = MAX(down, s.replicas);
     }
-    forget(h->recommendations.at, &h->recommendations.n, MIN(up_from, down_from));
+    forget_samples(h->recommendations.at, &h->recommendations.n, MIN(up_from, down_from));
     vec_push(&h->recommendations, ((struct hpa_sample){ in->now_s, recommendation }));
     int32_t stable = in->current;
     if (stable < up)
@@ -192,7 +192,7 @@ struct hpa_decision hpa_decide(struct hpa_history *history, const struct hpa_inp
      * got its HPA, or whose controller has just started, is not scaled down before the window has passed. */
     if (!history->recommendations.n)
         vec_push(&history->recommendations, ((struct hpa_sample){ in->now_s, in->current }));
-    if (in->current == 0) /* switched off by whoever scaled to zero */
+    if (in->current == 0) /* disabled by a scale to zero */
         return (struct hpa_decision){ 0, "DesiredWithinRange", false };
     if (in->current > in->max)
         return (struct hpa_decision){ in->max, "TooManyReplicas", true };
@@ -208,8 +208,8 @@ struct hpa_decision hpa_decide(struct hpa_history *history, const struct hpa_inp
 void hpa_scaled(struct hpa_history *history, int64_t now_s, int32_t from, int32_t to)
 {
     enum { KEPT_S = 3600 }; /* the longest period a policy may have */
-    forget(history->ups.at, &history->ups.n, now_s - KEPT_S);
-    forget(history->downs.at, &history->downs.n, now_s - KEPT_S);
+    forget_samples(history->ups.at, &history->ups.n, now_s - KEPT_S);
+    forget_samples(history->downs.at, &history->downs.n, now_s - KEPT_S);
     if (to > from)
         vec_push(&history->ups, ((struct hpa_sample){ now_s, to - from }));
     else if (to < from)

@@ -4,7 +4,7 @@
  * values appear in containerStatuses. Else the pod gets the condition PodResizePending, Infeasible when
  * it would not fit an empty node, or when the pod is Guaranteed and its node has the static CPU manager (the
  * annotation testbed.flyball.dev/cpu-manager), Deferred otherwise, and is tried again when a pod of the node
- * changes. A container whose resizePolicy says so is restarted by a resize. */
+ * changes. A resize restarts a container if its resizePolicy requires it. */
 #include "cluster.h"
 
 #include "../base/clock.h"
@@ -219,7 +219,7 @@ static struct reconciled reconcile_pod(struct reconcile *r)
         return start_pod(r, pod, containers);
     }
     err_t e;
-    if (cluster_serve(r, pod, pod->ip, containers, &e) < 0) /* we were started anew */
+    if (cluster_serve(r, pod, pod->ip, containers, &e) < 0) /* the testbed was restarted */
         return reconciled_failed(r, "%s", e.text);
     (void)json_parse(r->arena, pod->statuses, &statuses, NULL);
     if (cluster_consume(r, pod, statuses, &e) < 0)

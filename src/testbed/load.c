@@ -1,5 +1,5 @@
 /* Load: ConfigMaps become traffic (traffic.h), pods become servers (serving.h), and a tick lets time pass
- * for both and for the CPUs (demand.c). What cannot be read is said in an event of the ConfigMap or pod that says it. */
+ * for both and for the CPUs (demand.c). Values that cannot be parsed are reported in an event of their ConfigMap or pod. */
 #include "cluster.h"
 
 #include "../base/duration.h"

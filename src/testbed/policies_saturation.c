@@ -30,7 +30,7 @@ struct rules_policy {
     bool direct;    /* writes the scale itself */
     struct tracked tracked[FLEET_VARIANTS_MAX];
     struct decide_memory memory;
-    struct token_store store;
+    struct sat_token_store store;
     struct policy_followers *followers;
     struct arena scratch;
     int64_t engine_ns; /* next look */
@@ -212,7 +212,7 @@ static void decide_by_tokens(struct rules_policy *p, const struct fleet *f, stru
     const struct fleet_config *c = f->config;
     struct gathered g = { 0 };
     gather_replicas(f, a, &g);
-    struct token_replica *replicas = arena_array(a, f->replicas.n, sizeof(*replicas));
+    struct sat_token_replica *replicas = arena_array(a, f->replicas.n, sizeof(*replicas));
     size_t n = 0;
     for (size_t i = 0; i < f->replicas.n; i++) {
         const struct fleet_replica *r = f->replicas.at[i];
@@ -222,7 +222,7 @@ static void decide_by_tokens(struct rules_policy *p, const struct fleet *f, stru
         const struct sat_replica *seen = &g.replicas[n];
         int64_t capacity = (int64_t)profile->kv_blocks * profile->block_tokens;
         bool known = !isnan(seen->kv_usage) && !isnan(seen->queue);
-        replicas[n++] = (struct token_replica){
+        replicas[n++] = (struct sat_token_replica){
             .variant = seen->variant,
             .accelerator = seen->accelerator,
             .cost = seen->cost,
@@ -235,22 +235,22 @@ static void decide_by_tokens(struct rules_policy *p, const struct fleet *f, stru
                 mean_tokens(r->series, fleet_now_s(f), SERIES_OUTPUT_SUM, SERIES_OUTPUT_COUNT),
         };
     }
-    struct token_state *states = arena_array(a, c->variant_n, sizeof(*states));
+    struct sat_token_state *states = arena_array(a, c->variant_n, sizeof(*states));
     size_t state_n = 0;
     for (size_t v = 0; v < c->variant_n; v++)
         if (f->current[v] > 0)
-            states[state_n++] = (struct token_state){ c->variants[v].name, f->current[v],
-                                                      f->current[v] - f->ready[v], 1 };
-    struct token_input in = { .ns = S("llm"),
-                              .model = S("model"),
-                              .kv_threshold = sat_config_builtin.kv_threshold,
-                              .queue_threshold = sat_config_builtin.queue_threshold,
-                              .replicas = replicas,
-                              .replica_n = n,
-                              .states = states,
-                              .state_n = state_n };
-    struct token_analysis analysis = token_analyse(a, &p->store, &in);
-    const struct token_target *targets = token_decide(a, &analysis, states);
+            states[state_n++] = (struct sat_token_state){ c->variants[v].name, f->current[v],
+                                                          f->current[v] - f->ready[v], 1 };
+    struct sat_token_input in = { .ns = S("llm"),
+                                  .model = S("model"),
+                                  .kv_threshold = sat_config_builtin.kv_threshold,
+                                  .queue_threshold = sat_config_builtin.queue_threshold,
+                                  .replicas = replicas,
+                                  .replica_n = n,
+                                  .states = states,
+                                  .state_n = state_n };
+    struct sat_token_analysis analysis = sat_token_analyze(a, &p->store, &in);
+    const struct sat_token_target *targets = sat_token_decide(a, &analysis, states);
     for (size_t i = 0; i < state_n; i++)
         note_target(p, f, find_variant(f, targets[i].variant), (int)targets[i].replicas,
                     targets[i].reason);
@@ -261,17 +261,18 @@ static void know_templates(struct rules_policy *p, const struct fleet_config *c)
 {
     for (size_t v = 0; v < c->variant_n; v++) {
         const struct replica_profile *profile = &c->variants[v].profile;
-        struct vllm_args args = { .gpu_memory_utilization = 0.9,
-                                  .block_size = profile->block_tokens,
-                                  .kv_cache_dtype = S("auto"),
-                                  .tensor_parallel = 1,
-                                  .max_batched_tokens = profile->max_batched_tokens,
-                                  .max_seqs = profile->max_seqs,
-                                  .v1_engine = true,
-                                  .chunked_prefill = true };
-        token_store_template(&p->store,
-                             (struct token_variant){ S("llm"), S("model"), c->variants[v].name },
-                             (struct token_hardware){ c->variants[v].name, 1 }, &args);
+        struct sat_vllm_args args = { .gpu_memory_utilization = 0.9,
+                                      .block_size = profile->block_tokens,
+                                      .kv_cache_dtype = S("auto"),
+                                      .tensor_parallel = 1,
+                                      .max_batched_tokens = profile->max_batched_tokens,
+                                      .max_seqs = profile->max_seqs,
+                                      .v1_engine = true,
+                                      .chunked_prefill = true };
+        sat_token_store_template(&p->store,
+                                 (struct sat_token_variant){ S("llm"), S("model"),
+                                                             c->variants[v].name },
+                                 (struct sat_token_hardware){ c->variants[v].name, 1 }, &args);
     }
 }
 
@@ -304,7 +305,7 @@ static void step_rules(struct fleet_policy *policy, const struct fleet *f,
 static void free_rules(struct fleet_policy *policy)
 {
     struct rules_policy *p = container_of(policy, struct rules_policy, policy);
-    token_store_done(&p->store);
+    sat_token_store_done(&p->store);
     policy_followers_free(p->followers);
     arena_done(&p->scratch);
     free(p);

@@ -1,6 +1,6 @@
 /* The scheduler: binds each pod that has no node to the node with most room for what it requests, of those
  * with the labels it asks for. One pod at a time, and a pod that was bound counts on its node until the cache
- * shows it there, so no room is promised twice. A pod that fits nowhere says so and is tried again. */
+ * shows it there, so no room is promised twice. A pod that fits nowhere gets a condition and is retried. */
 #include "cluster.h"
 
 #include "../base/clock.h"
@@ -29,14 +29,14 @@ static void key_of(const struct record *pod, char *ret_key, size_t size)
     snprintf(ret_key, size, STR_FMT "/" STR_FMT, STR_ARG(pod->ns), STR_ARG(pod->name));
 }
 
-static void forget(struct cluster *c, const struct record *pod)
+static void release_room(struct cluster *c, const struct record *pod)
 {
     char key[600];
     key_of(pod, key, sizeof(key));
     placement_free(map_del(&c->placements, str_c(key)));
 }
 
-static void remember(struct cluster *c, const struct pod *pod, str node, int64_t milli)
+static void reserve_room(struct cluster *c, const struct pod *pod, str node, int64_t milli)
 {
     char key[600];
     key_of(&pod->meta, key, sizeof(key));
@@ -101,7 +101,7 @@ static void bound(struct reconcile *r, const struct kube_reply *reply)
     struct cluster *c = r->context;
     if (!reply->failure)
         return;
-    forget(c, &(struct record){ .ns = r->ns, .name = r->name });
+    release_room(c, &(struct record){ .ns = r->ns, .name = r->name });
     if (reply->reason != KUBE_NOT_FOUND && reply->reason != KUBE_CONFLICT)
         reconcile_fail(r, reply->failure);
 }
@@ -164,7 +164,7 @@ static struct reconciled reconcile_place(struct reconcile *r)
     int64_t wanted = pod_requested_milli(pod);
     str node = node_for(c, wanted, selector);
     if (node.n) {
-        remember(c, pod, node, wanted);
+        reserve_room(c, pod, node, wanted);
         bind(r, node);
         return reconciled();
     }
@@ -178,7 +178,7 @@ static void on_pod(struct controller *controller, const struct record *old,
 {
     const struct pod *pod = (const struct pod *)(const void *)now;
     if (!pod || pod->node.n)
-        forget(controller_context(controller), now ? now : old);
+        release_room(controller_context(controller), now ? now : old);
     else
         controller_add(controller, now->ns, now->name);
 }

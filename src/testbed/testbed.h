@@ -13,7 +13,7 @@
  * traffic, as a feature of a manager of its own.
  *
  * Nothing here is used by the product's decisions: the testbed stands where a real cluster stands,
- * and meets flyball only through the Kubernetes API, /metrics and cgroup-like files. It is a fake of
+ * and reaches flyball only through the Kubernetes API, /metrics and cgroup-like files. It is a fake of
  * what cannot run here: kubelets, GPUs and traffic.
  *
  * Read first: cfs_run, replica_advance, hpa_decide. */

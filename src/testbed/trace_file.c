@@ -16,11 +16,12 @@ static bool is_gzip(str bytes)
 static int unpack(const char *path, str bytes, struct buf *out, err_t *e)
 {
     enum { STEP = 1 << 20 };
-    struct gzip *z = gzip_reader();
+    struct gzip *z = gzip_reader_new();
     int r = 0;
-    while (r == 0 && !gzip_complete(z) && (bytes.n || gzip_pending(z)) && out->n <= text_bytes_max)
+    while (r == 0 && !gzip_is_complete(z) && (bytes.n || gzip_has_pending(z)) &&
+           out->n <= text_bytes_max)
         r = gzip_read(z, &bytes, out, STEP);
-    bool whole = gzip_complete(z);
+    bool whole = gzip_is_complete(z);
     gzip_free(z);
     if (r < 0)
         return err_set(e, EBADMSG, "%s: the gzip data is damaged", path);

@@ -1,5 +1,6 @@
-/* The input is [live object, configuration, new object] of a custom resource. Nothing given is
- * changed; what an apply made can be applied to again and updated; owners survive a round trip. */
+/* The input is [live object, configuration, new object] of a custom resource. The input is not
+ * changed; the result of an apply can be applied to again and updated; ownership survives a round
+ * trip. */
 #include "fuzz.h"
 #include "json/apply.h"
 

@@ -1,4 +1,4 @@
-/* What is read prints as a text that reads back equal. */
+/* A parsed duration is printed as text that parses to the same value. */
 #include "base/duration.h"
 #include "fuzz.h"
 

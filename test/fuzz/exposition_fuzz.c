@@ -1,5 +1,5 @@
-/* What is scraped, written in our own format, is scraped again with the same names, labels and
- * numbers. Labels named with anything but letters are written as quoted names. */
+/* Samples that are parsed, written in our own format and parsed again have the same names, labels and
+ * numbers. Labels with unusual names are written as quoted names. */
 #include "fuzz.h"
 #include "prom/exposition.h"
 #include "prom/result.h"

@@ -1,7 +1,7 @@
-/* Bytes of a stranger to the server, without a socket. The first byte chooses: the protocol, how
- * the rest is cut into reads, whether answers come at once or later. Laws: every exchange is whole
- * when it is delivered, every stream is closed exactly once, and nothing counts as pending at the
- * end. */
+/* Untrusted bytes sent to the server, without a socket. The first byte selects the protocol, how the
+ * rest is split into reads, and whether answers come at once or later. Checked: every exchange is
+ * complete when it is delivered, every stream is closed exactly once, and nothing counts as pending at
+ * the end. */
 #include "fuzz.h"
 #include "net/session.h"
 
@@ -58,7 +58,7 @@ static void deliver(void *owner UNUSED, struct exchange *x)
     for (size_t i = 0; i < headers.n; i++)
         if (!headers.at[i].name.n)
             abort();
-    while (query_next(&query, &name, &value))
+    while (uri_query_next(&query, &name, &value))
         uri_decode(exchange_arena(x), value, true, &value);
     if ((now.choice & LATER) && now.held_count < HELD_MAX)
         now.held[now.held_count++] = x;
@@ -99,15 +99,15 @@ static void run(struct session *s, str bytes)
         bytes = str_from(bytes, part.n);
         fill(s);
         answer_held(2);
-        for (struct exchange *x = s->exchanges; x; x = x->next)
+        list_each(struct exchange, x, &s->exchanges, item)
             if (x->state == EXCHANGE_ANSWERING && x->source.pull)
-                stream_wake(x);
+                exchange_wake_stream(x);
         fill(s);
     }
     if ((now.choice & DRAIN) && !s->over)
         s->ops->drain(s);
     if (s->ops->deadline(s) < INT64_MAX && !s->over)
-        s->ops->late(s);
+        s->ops->expire(s);
     fill(s);
 }
 
@@ -132,7 +132,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0)
         return 0;
     size_t pending = 0, unread = 0;
-    struct peer *peer = mem_zero(1, sizeof(*peer));
+    struct http_peer *peer = mem_zero(1, sizeof(*peer));
     peer->references = 1;
     memset(&now, 0, sizeof(now));
     now.choice = data[0];
@@ -157,6 +157,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     loop_turn(loop);
     if (now.streams)
         abort();
-    peer_unref(peer);
+    http_peer_unref(peer);
     return 0;
 }

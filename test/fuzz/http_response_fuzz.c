@@ -55,7 +55,7 @@ static void start(struct client_session *s, struct http_call *call)
     list_remove(&call->queued);
     call->session = s;
     call->attempts++;
-    s->ops->start(s, call);
+    s->ops->start_call(s, call);
 }
 
 static void fill(struct client_session *s)

@@ -1,5 +1,5 @@
-/* Whatever parses can be written in each form and read back. One such trip may turn a large real
- * into the integer its digits spell, as it does in Go; a second one changes nothing. */
+/* Everything that parses can be written in each form and parsed again. The first round trip may turn a
+ * large real into an integer with the same digits, as in Go; a second one changes nothing. */
 #include "fuzz.h"
 #include "json/json.h"
 

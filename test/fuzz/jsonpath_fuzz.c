@@ -1,5 +1,5 @@
-/* The first byte says how keys are read, the rest is a path and a template. One value found by a plain
- * path is the one that the general way finds. */
+/* The first byte selects how keys are parsed, the rest is a path and a template. The single value of a
+ * plain path is the one that the general evaluation finds. */
 #include "fuzz.h"
 #include "json/jsonpath.h"
 

@@ -1,6 +1,6 @@
-/* The input is [document, JSON patch, merge patch]. Nothing given is changed, what comes out is no
- * deeper than what we read, a merge patch applied twice is as good as once, and the difference of two
- * documents makes one of the other. */
+/* The input is [document, JSON patch, merge patch]. The input is not changed, the result is not deeper
+ * than what the parser accepts, applying a merge patch twice equals applying it once, and the difference
+ * of two documents turns one into the other. */
 #include "fuzz.h"
 #include "json/merge.h"
 #include "json/patch.h"

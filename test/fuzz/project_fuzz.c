@@ -1,5 +1,5 @@
-/* Any bytes in any pieces through the framer and the projection: no leak, no crash, and the same records
- * wherever the stream is cut. */
+/* Arbitrary bytes in arbitrary pieces through the framer and the projection: no leak, no crash, and the
+ * same records wherever the stream is split. */
 #include "fuzz.h"
 #include "json/frame.h"
 #include "json/project.h"

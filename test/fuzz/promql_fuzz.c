@@ -1,6 +1,6 @@
-/* What promql_confine() lets through is confined: an oracle of its own, which knows no grammar but only where strings end,
- * finds the matcher in every pair of braces and braces behind every name that could be a metric; the result is read again
- * and does not change any more. */
+/* What promql_confine() accepts is confined: an independent oracle, which knows no grammar but only where
+ * strings end, finds the matcher in every pair of braces, and braces after every name that could be a
+ * metric. Confining the result again does not change it. */
 #include "base/buf.h"
 #include "prom/promql.h"
 

@@ -1,5 +1,5 @@
-/* Canonical form keeps the value and, within a suffix family, is its own canonical form; adding and
- * taking away undo each other; comparing follows the sign of the difference. */
+/* The canonical form keeps the value and, within a suffix family, is its own canonical form; adding and
+ * subtracting are inverse; comparing follows the sign of the difference. */
 #include "base/quantity.h"
 #include "fuzz.h"
 

@@ -57,7 +57,7 @@ static struct world {
 struct http_call *__wrap_http_client_send(struct http_client *c, const struct http_request *r);
 struct http_call *__wrap_http_client_fetch(struct http_client *c, const struct http_fetch *f);
 void __wrap_http_call_cancel(struct http_call *call);
-void __wrap_http_call_patient(struct http_call *call);
+void __wrap_http_call_allow_delay(struct http_call *call);
 void __wrap_http_client_free(struct http_client *c);
 void __real_http_client_free(struct http_client *c);
 
@@ -65,7 +65,7 @@ void __real_http_client_free(struct http_client *c);
 
 static void call_free(struct call *call)
 {
-    deferred_cancel(&call->answer);
+    loop_cancel_deferred(&call->answer);
     *call->place = call->next;
     if (call->next)
         call->next->place = call->place;
@@ -431,7 +431,7 @@ void __wrap_http_call_cancel(struct http_call *call)
         call_free((struct call *)(void *)call);
 }
 
-void __wrap_http_call_patient(struct http_call *call UNUSED)
+void __wrap_http_call_allow_delay(struct http_call *call UNUSED)
 {
 }
 

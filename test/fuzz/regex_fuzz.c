@@ -1,5 +1,5 @@
-/* A pattern, a newline, a text: compiles or does not, and matches in time that the test runner's limit
- * would notice otherwise. */
+/* A pattern, a newline, a text: it compiles or fails, and matches in time; otherwise the test runner
+ * reports a timeout. */
 #include "fuzz.h"
 
 #include "base/regex.h"

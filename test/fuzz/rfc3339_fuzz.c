@@ -1,4 +1,4 @@
-/* An instant prints as a text that reads back equal, in each of the three precisions. */
+/* A timestamp is printed as text that parses to the same value, in each of the three precisions. */
 #include "base/rfc3339.h"
 #include "fuzz.h"
 

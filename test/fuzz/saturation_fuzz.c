@@ -10,7 +10,7 @@
 static void check_config(struct arena *a, const struct json *tree)
 {
     static const str variants[][2] = { { STR_INIT("web"), STR_INIT("dep") } };
-    struct sat_question q = { S("llama"), S("llm"), variants, 1 };
+    struct sat_lookup q = { S("llama"), S("llm"), variants, 1 };
     const struct json *data = json_get(tree, "data"), *local = json_get(tree, "local");
     struct sat_load one = sat_table_load(a, data, NULL);
     struct sat_load two = sat_table_load(a, local, &one.table);
@@ -27,7 +27,7 @@ static void check_config(struct arena *a, const struct json *tree)
 
 static void check_status(struct arena *a, const struct json *tree)
 {
-    struct variant_spec spec = variant_spec_read(a, json_get(tree, "spec"));
+    struct variant_spec spec = saturation_spec_read(a, json_get(tree, "spec"));
     if ((spec.max && spec.min > spec.max) || !(spec.cost >= 0))
         abort();
     struct sat_view view = { .accelerator = S("A100"),

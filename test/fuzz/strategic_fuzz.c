@@ -1,5 +1,5 @@
-/* The input is [Deployment, strategic merge patch]. Neither is changed, and the result can be patched
- * with nothing. */
+/* The input is [Deployment, strategic merge patch]. Neither is changed, and an empty patch can be applied
+ * to the result. */
 #include "fuzz.h"
 #include "json/strategic.h"
 

@@ -1,5 +1,5 @@
-/* Any text, whole and trimmed: what the parser takes it takes trimmed as well, with the same values where
- * fields are declared; and trimming what it does not take does no harm. */
+/* Arbitrary text, complete and trimmed: what the parser accepts it also accepts trimmed, with the same
+ * values for declared fields; trimming invalid text does no harm. */
 #include "fuzz.h"
 #include "json/json.h"
 #include "json/trim.h"

@@ -1,5 +1,5 @@
-/* A file of a zone: spans meet, differ and hold what was asked for; an instant is among those that its
- * own reading resolves to. */
+/* A zone file: spans are adjacent, differ, and contain the instant that was asked for; the local time of
+ * an instant resolves to a set that includes it. */
 #include "base/tz.h"
 #include "fuzz.h"
 

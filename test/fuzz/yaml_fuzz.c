@@ -1,4 +1,4 @@
-/* Whatever parses is written as YAML that reads back equal. */
+/* Everything that parses is written as YAML that parses to an equal tree. */
 #include "fuzz.h"
 #include "json/yaml.h"
 

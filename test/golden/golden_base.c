@@ -58,7 +58,7 @@ static void run_escape(struct golden *g, const struct json *in, const struct jso
 
 static void run_accelerator(struct golden *g, const struct json *in, const struct json *want)
 {
-    golden_eq_str(g, "name", accelerator_short_name(json_text(json_get(in, "value"))), want);
+    golden_eq_str(g, "name", sat_accelerator_name(json_text(json_get(in, "value"))), want);
 }
 
 static void run_cache_key(struct golden *g, const struct json *in, const struct json *want)
@@ -70,19 +70,19 @@ static void run_cache_key(struct golden *g, const struct json *in, const struct 
     json_each(m, params) {
         pairs[n++] = (struct text_pair){ m->key, json_text(m->value) };
     }
-    metrics_cache_key(&out, json_text(json_get(in, "query")), pairs, n);
+    sat_cache_key(&out, json_text(json_get(in, "query")), pairs, n);
     golden_eq_str(g, "key", buf_str(&out), want);
 }
 
 static void run_freshness(struct golden *g, const struct json *in, const struct json *want)
 {
-    enum freshness f = freshness_of(json_int(json_get(in, "ageNs"), 0));
-    golden_eq_str(g, "freshness", str_c(freshness_name(f)), want);
+    enum sat_freshness f = sat_freshness_of(json_int(json_get(in, "ageNs"), 0));
+    golden_eq_str(g, "freshness", str_c(sat_freshness_name(f)), want);
 }
 
 static void run_split(struct golden *g, const struct json *in, const struct json *want)
 {
-    struct words words = shell_words(g->arena, json_text(json_get(in, "value")));
+    struct sat_words words = sat_split_command(g->arena, json_text(json_get(in, "value")));
     struct json *got = json_new_arr(g->arena);
     for (size_t i = 0; i < words.n; i++)
         json_push(g->arena, got, json_new_str(g->arena, words.at[i]));

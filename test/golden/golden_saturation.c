@@ -97,7 +97,7 @@ static void run_saturation_v1(struct golden *g, const struct json *c)
     struct sat_config config = read_config(json_get(in, "config"));
     const struct json *replicas = json_get(in, "replicas"), *states = json_get(in, "states");
     struct sat_analysis a =
-        sat_analyse(g->arena, &config, read_replicas(g, replicas), json_len(replicas));
+        sat_analyze(g->arena, &config, read_replicas(g, replicas), json_len(replicas));
     check_analysis(g, &a, json_get(want, "analysis"));
     struct sat_state *known = read_states(g, states);
     struct sat_targets t = sat_decide_compat(g->arena, SAT_ERA_2026, &a, known, json_len(states));
@@ -152,9 +152,9 @@ static void run_enforcer(struct golden *g, const struct json *c)
     qsort(targets, n, sizeof(*targets), by_name);
     for (size_t i = 0; i < n; i++)
         costs[i] = json_real(json_get_str(json_get(in, "costs"), targets[i].variant), NAN);
-    struct enforcer_input e = { json_bool(json_get(in, "enabled"), false),
-                                !json_is(count, JSON_NULL), json_real(count, 0), costs };
-    bool applied = enforce_zero_rules(targets, n, &e);
+    struct hybrid_zero_input e = { json_bool(json_get(in, "enabled"), false),
+                                   !json_is(count, JSON_NULL), json_real(count, 0), costs };
+    bool applied = hybrid_enforce_zero(targets, n, &e);
     golden_eq_bool(g, "applied", applied, json_get(want, "applied"));
     for (size_t i = 0; i < n; i++)
         golden_eq_int(g, "target", targets[i].replicas,
@@ -230,7 +230,7 @@ static void check_queue(struct golden *g, const struct json *c, enum queue_times
     for (size_t i = 0; i < json_len(rates); i++) {
         const struct json *w = json_item(rates, i);
         struct queue_metrics m;
-        bool ok = queue_analyse(&model, number(w, "rate"), &m, NULL) == 0;
+        bool ok = queue_analyze(&model, number(w, "rate"), &m, NULL) == 0;
         if (golden_eq_bool(g, "analyze.ok", ok, json_get(w, "ok")) && ok)
             check_metrics(g, &m, json_get(w, "metrics"), 1e-3);
     }

@@ -142,10 +142,10 @@ static struct sat_event read_event(const struct json *in)
                   : str_eqc(resource, "ConfigMap")      ? SAT_FROM_CONFIGMAP
                   : str_eqc(resource, "ServiceMonitor") ? SAT_FROM_SERVICEMONITOR
                                                         : SAT_FROM_VARIANT,
-        .happening = str_eqc(what, "Create")   ? SAT_CREATED
-                     : str_eqc(what, "Update") ? SAT_UPDATED
-                     : str_eqc(what, "Delete") ? SAT_DELETED
-                                               : SAT_GENERIC,
+        .type = str_eqc(what, "Create")   ? SAT_CREATED
+                : str_eqc(what, "Update") ? SAT_UPDATED
+                : str_eqc(what, "Delete") ? SAT_DELETED
+                                          : SAT_GENERIC,
         .configmap = str_eqc(map, "optimization") ? SAT_CONFIGMAP_OPTIMIZATION
                      : str_eqc(map, "saturation") ? SAT_CONFIGMAP_SATURATION
                                                   : SAT_CONFIGMAP_OTHER,

@@ -29,7 +29,7 @@ static void run_vllm_args(struct golden *g, const struct json *c)
 {
     const struct json *want = json_get(c, "expected");
     const struct json *list = json_at(c, "input", "containers", NULL);
-    struct vllm_args v = vllm_args_parse(g->arena, read_containers(g, list));
+    struct sat_vllm_args v = sat_vllm_args_parse(g->arena, read_containers(g, list));
     const struct {
         const char *name;
         int64_t got;
@@ -40,7 +40,7 @@ static void run_vllm_args(struct golden *g, const struct json *c)
         { "MaxNumBatchedTokens", v.max_batched_tokens },
         { "MaxNumSeqs", v.max_seqs },
         { "MaxModelLen", v.max_model_len },
-        { "EffectiveMaxBatchedTokens", vllm_batched_tokens(&v) },
+        { "EffectiveMaxBatchedTokens", sat_vllm_batched_tokens(&v) },
     };
     for (size_t i = 0; i < countof(numbers); i++)
         golden_eq_int(g, numbers[i].name, numbers[i].got, json_get(want, numbers[i].name));
@@ -99,31 +99,30 @@ static void run_limiter(struct golden *g, const struct json *c)
 
 static const struct tolerance near = { 1e-6, 1e-6 };
 
-static void load_templates(struct golden *g, struct token_store *store, const struct json *list)
+static void load_templates(struct golden *g, struct sat_token_store *store, const struct json *list)
 {
     for (size_t i = 0; i < json_len(list); i++) {
         const struct json *d = json_item(list, i);
         struct json *containers = json_new_arr(g->arena), *container = json_new_obj(g->arena);
         json_set(g->arena, container, S("args"), json_copy(g->arena, json_get(d, "args")));
         json_push(g->arena, containers, container);
-        struct vllm_args args = vllm_args_parse(g->arena, containers);
-        token_store_template(store,
-                             (struct token_variant){ S("ns"), S("m"),
-                                                     json_text(json_get(d, "variant")) },
-                             (struct token_hardware){ json_text(json_get(d, "accelerator")),
-                                                      json_int(json_get(d, "gpusPerReplica"), 0) },
-                             &args);
+        struct sat_vllm_args args = sat_vllm_args_parse(g->arena, containers);
+        sat_token_store_template(
+            store, (struct sat_token_variant){ S("ns"), S("m"), json_text(json_get(d, "variant")) },
+            (struct sat_token_hardware){ json_text(json_get(d, "accelerator")),
+                                         json_int(json_get(d, "gpusPerReplica"), 0) },
+            &args);
     }
 }
 
-static struct token_input read_step(struct golden *g, const struct json *step)
+static struct sat_token_input read_step(struct golden *g, const struct json *step)
 {
     const struct json *config = json_get(step, "config"), *list = json_get(step, "replicas"),
                       *waiting = json_get(step, "schedulerQueueSizeBytes");
-    struct token_replica *replicas = arena_array(g->arena, json_len(list), sizeof(*replicas));
+    struct sat_token_replica *replicas = arena_array(g->arena, json_len(list), sizeof(*replicas));
     for (size_t i = 0; i < json_len(list); i++) {
         const struct json *r = json_item(list, i);
-        replicas[i] = (struct token_replica){
+        replicas[i] = (struct sat_token_replica){
             json_text(json_get(r, "variant")),
             json_text(json_get(r, "accelerator")),
             json_real(json_get(r, "cost"), 0),
@@ -136,15 +135,15 @@ static struct token_input read_step(struct golden *g, const struct json *step)
         };
     }
     const struct json *known = json_get(step, "states");
-    struct token_state *states = arena_array(g->arena, json_len(known), sizeof(*states));
+    struct sat_token_state *states = arena_array(g->arena, json_len(known), sizeof(*states));
     for (size_t i = 0; i < json_len(known); i++) {
         const struct json *s = json_item(known, i);
-        states[i] = (struct token_state){ json_text(json_get(s, "variant")),
-                                          json_int(json_get(s, "current"), 0),
-                                          json_int(json_get(s, "pending"), 0),
-                                          json_int(json_get(s, "gpusPerReplica"), 0) };
+        states[i] = (struct sat_token_state){ json_text(json_get(s, "variant")),
+                                              json_int(json_get(s, "current"), 0),
+                                              json_int(json_get(s, "pending"), 0),
+                                              json_int(json_get(s, "gpusPerReplica"), 0) };
     }
-    return (struct token_input){
+    return (struct sat_token_input){
         .ns = S("ns"),
         .model = S("m"),
         .kv_threshold = json_real(json_get(config, "kvCacheThreshold"), 0),
@@ -160,7 +159,7 @@ static struct token_input read_step(struct golden *g, const struct json *step)
     };
 }
 
-static void check_capacity(struct golden *g, const struct token_capacity *v,
+static void check_capacity(struct golden *g, const struct sat_token_capacity *v,
                            const struct json *want)
 {
     golden_eq_str(g, "variant", v->variant, json_get(want, "variant"));
@@ -176,8 +175,8 @@ static void check_capacity(struct golden *g, const struct token_capacity *v,
                    near);
 }
 
-static void check_step(struct golden *g, const struct token_input *in,
-                       const struct token_analysis *t, const struct json *want)
+static void check_step(struct golden *g, const struct sat_token_input *in,
+                       const struct sat_token_analysis *t, const struct json *want)
 {
     const struct json *variants = json_get(want, "variantCapacities");
     golden_ok(g, json_len(variants) == t->n, "%zu variants, want %zu", t->n, json_len(variants));
@@ -188,7 +187,7 @@ static void check_step(struct golden *g, const struct token_input *in,
     golden_eq_real(g, "utilization", t->utilization, json_get(want, "utilization"), near);
     golden_eq_real(g, "requiredCapacity", t->required, json_get(want, "requiredCapacity"), near);
     golden_eq_real(g, "spareCapacity", t->spare, json_get(want, "spareCapacity"), near);
-    const struct token_target *targets = token_decide(g->arena, t, in->states);
+    const struct sat_token_target *targets = sat_token_decide(g->arena, t, in->states);
     for (size_t i = 0; i < t->n; i++) {
         const struct json *w = json_get_str(json_get(want, "decisions"), targets[i].variant);
         golden_eq_int(g, "target", targets[i].replicas, json_get(w, "target"));
@@ -199,14 +198,14 @@ static void check_step(struct golden *g, const struct token_input *in,
 static void run_tokens(struct golden *g, const struct json *c)
 {
     const struct json *steps = json_get(c, "input"), *want = json_get(c, "expected");
-    struct token_store store = { 0 };
+    struct sat_token_store store = { 0 };
     for (size_t i = 0; i < json_len(steps); i++) {
         load_templates(g, &store, json_get(json_item(steps, i), "deployments"));
-        struct token_input in = read_step(g, json_item(steps, i));
-        struct token_analysis t = token_analyse(g->arena, &store, &in);
+        struct sat_token_input in = read_step(g, json_item(steps, i));
+        struct sat_token_analysis t = sat_token_analyze(g->arena, &store, &in);
         check_step(g, &in, &t, json_item(want, i));
     }
-    token_store_done(&store);
+    sat_token_store_done(&store);
 }
 
 const struct golden_family golden_saturation_tokens[] = { { "wva-saturation-v2", run_tokens },

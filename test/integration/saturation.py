@@ -259,11 +259,11 @@ class Simulated(Up):
                     "metadata": {"name": "saturation-scaling-config", "namespace": HOME},
                     "data": {"default": THRESHOLDS}}]
         scenario.write_text("\n---\n".join(map(json.dumps, objects)))
-        self.prometheus, env = None, {}
+        self.prometheus, env = None, {"WVA_RULES": "need"}
         if shutil.which("prometheus"):
             self.prometheus = Prometheus(folder)
-            env = {"PROMETHEUS_BASE_URL": "http://127.0.0.1:%d" % self.prometheus.port,
-                   "PROMETHEUS_ALLOW_HTTP": "true"}
+            env.update(PROMETHEUS_BASE_URL="http://127.0.0.1:%d" % self.prometheus.port, PROMETHEUS_ALLOW_HTTP="true")
+        # These cases test `need`, which decides from KV cache and queue; `slo` has its own tests.
         super().__init__(flyball, folder + "/data", "--testbed", scenario, "--log-level", "info", env=env)
 
     def stop(self, *how):

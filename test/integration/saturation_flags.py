@@ -148,7 +148,7 @@ def its_deployment_starts_and_is_ready(world):
     assert get(probes + "/healthz")[0] == 200
     assert get(probes + "/metrics")[0] == 404, "metrics are only where they were asked for"
     assert until(lambda: world.lease().get("leaseDurationSeconds") == 60), world.lease()
-    assert until(lambda: "this process leads" in world.said()), world.said()
+    assert until(lambda: "became leader" in world.said()), world.said()
     said = world.said()
     assert re.search(r"settings without effect ignored settings=\"[^\"]*--zap-time-encoding[^\"]*LOG_LEVEL",
                      said), said
@@ -379,12 +379,12 @@ def the_start_waits_for_prometheus(world):
     world.start(PROMETHEUS_BASE_URL="https://127.0.0.1:%d" % port)
     probes = "http://127.0.0.1:%d" % world.probes
     assert answers(probes + "/healthz", 200), world.said()
-    assert until(lambda: "Prometheus does not answer yet" in world.said()), world.said()
+    assert until(lambda: "Prometheus unreachable; waiting for it" in world.said()), world.said()
     assert until(lambda: get(probes + "/readyz") == (503, "waiting for Prometheus\n")), get(probes + "/readyz")
-    assert "this process leads" not in world.said(), world.said()
+    assert "became leader" not in world.said(), world.said()
     server = serve_prometheus(world, "prometheus.example", port=port)
     assert answers(probes + "/readyz", 200), world.said()
-    assert until(lambda: "this process leads" in world.said()), world.said()
+    assert until(lambda: "became leader" in world.said()), world.said()
     server.shutdown()
 
 

@@ -84,6 +84,7 @@ class Tenant:
 
 class World(harness.World):
     OPERATOR = ["--qps", "200", "--burst", "200"]
+    OWN = "workload-variant-autoscaler-system"  # saturation keeps its last good configuration there
     FEATURE = ",".join(FEATURES)
 
     def kubeconfig_of_role(self):
@@ -265,7 +266,7 @@ def schedules_reach_nothing(world):
                        "namespace \"%s\" with %s=%s, or create a ReferenceGrant there" % (B, A, B, ANNOTATION, A)), message
     said = subprocess.run([world.flyball, "explain", "shpa", "bounds"], env=world.a.env, capture_output=True, text=True,
                           timeout=60)
-    assert "does not permit it" in said.stdout and "RefNotPermitted" in said.stdout, said
+    assert "which does not allow it" in said.stdout and "RefNotPermitted" in said.stdout, said
     world.nothing_changed()
     assert not world.history.queries, world.history.queries
 
@@ -314,7 +315,7 @@ def allocations_reach_nothing(world):
     assert until(lambda: world.a.get("podallocation", "far").get("status", {}).get("reason")), \
         world.a.get("podallocation", "far")
     status = world.a.get("podallocation", "far")["status"]
-    assert (status["phase"], status["reason"]) == ("Failed", "PodNotFound"), status
+    assert (status["phase"], status["reason"]) == ("Failed", "NamespaceMismatch"), status
     world.nothing_changed()
 
 

@@ -315,8 +315,10 @@ def a_simulated_server_is_scraped(data):
 
         until(lambda: served() > 5, lambda: "%s requests were served" % served())
         # flyball scrapes them too, asks for more, and an autoscaler reads that from flyball's own metrics.
-        until(lambda: get(data, "deployment", "chat-l40s", "-n", "llm")["spec"]["replicas"] > 1,
-              lambda: must(data, "get", "va,hpa", "-n", "llm"))
+        def replicas():
+            return sum(d["spec"]["replicas"] for d in get(data, "deployments", "-n", "llm")["items"])
+
+        until(lambda: replicas() > 2, lambda: must(data, "get", "va,hpa", "-n", "llm"))
     finally:
         up.stop()
 
@@ -343,7 +345,7 @@ def a_bad_start_is_one_sentence(data):
         assert "in use" in refused("--data", other, "--listen", address)
     pathlib.Path(data + "/loop.yaml").write_text(
         "apiVersion: testbed.flyball.dev/v1\nkind: Include\nfiles: [%s/loop.yaml]\n" % data)
-    assert "includes itself" in refused("--data", other, "--testbed", data + "/loop.yaml")
+    assert "nested too deeply" in refused("--data", other, "--testbed", data + "/loop.yaml")
 
 
 def data_of_another_version_is_refused(data):

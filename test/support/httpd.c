@@ -45,7 +45,7 @@ static void watch_tick(struct timer *timer)
     struct watch *w = container_of(timer, struct watch, timer);
     w->ready = true;
     timer_set(loop, &w->timer, loop_mono_ns(loop) + 20 * NS_PER_MS, watch_tick);
-    stream_wake(w->x);
+    exchange_wake_stream(w->x);
 }
 
 /* /list?lines=N: N lines pulled; /idle: a watch without events. */
@@ -98,7 +98,7 @@ static void start_stream(struct exchange *x, str path)
     } else {
         str lines = S("1000");
         int64_t *left = mem_zero(1, sizeof(*left));
-        query_get(exchange_arena(x), exchange_query(x), S("lines"), &lines);
+        uri_query_get(exchange_arena(x), exchange_query(x), S("lines"), &lines);
         str_to_i64(lines, left);
         exchange_stream(x, 200, TEXT,
                         &(struct stream_source){ .pull = list_pull,

@@ -2,9 +2,9 @@
  *
  *     promql NAMESPACE    reads queries from stdin, each ended by a NUL; answers "=CONFINED" or "!WHY NOT", likewise
  */
+#include "prom/promql.h"
 #include "base/arena.h"
 #include "base/buf.h"
-#include "prom/promql.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-{{/* Prints every object of one manifest of the install folder in the release's namespace, and with what the
-     values say of its container. Arguments: root, file, values (of the workload; may be empty). */}}
+{{/* Prints every object of one manifest, with the namespace of the release and the container settings from the
+     values. Arguments: root, file, values (of the workload; may be empty). */}}
 {{- define "flyball.objects" -}}
 {{- $root := .root -}}
 {{- $values := .values | default dict -}}
@@ -15,7 +15,7 @@
 {{- end }}
 {{- end }}
 
-{{/* Sets namespaces where the manifest has one: the agent's, or the release's for everything else. */}}
+{{/* Replaces namespaces: the agent's with agent.namespace, all others with the namespace of the release. */}}
 {{- define "flyball.place" -}}
 {{- $ns := .ns -}}
 {{- $agent := .agent -}}
@@ -26,7 +26,7 @@
 {{- with (((.object.spec).matchConstraints).namespaceSelector).matchLabels }}{{ $_ := set . "kubernetes.io/metadata.name" $agent }}{{ end -}}
 {{- end }}
 
-{{/* Sets image, flags and placement. */}}
+{{/* Sets replicas, image, flags, environment, resources and placement of a workload. */}}
 {{- define "flyball.workload" -}}
 {{- $values := .values -}}
 {{- $image := .root.Values.image -}}

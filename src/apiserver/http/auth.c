@@ -116,7 +116,7 @@ static bool find_token(const struct auth *a, str secret, struct user *ret)
 {
     bool found = false;
     for (size_t i = 0; i < a->tokens.n; i++) {
-        if (tls_same_secret(secret, a->tokens.at[i].secret)) {
+        if (tls_secrets_equal(secret, a->tokens.at[i].secret)) {
             *ret = a->tokens.at[i].user;
             found = true;
         }

@@ -18,7 +18,7 @@ enum { MANAGER_MAX = 128 };
 str call_query(const struct call *c, const char *name)
 {
     str value;
-    return query_get(c->arena, c->request->query, str_c(name), &value) == 1
+    return uri_query_get(c->arena, c->request->query, str_c(name), &value) == 1
                ? utf8_clean(c->arena, value)
                : (str){ 0 };
 }

@@ -102,7 +102,7 @@ static void on_idle(struct timer *t)
     if (!b)
         return; /* nothing to do, or a batch is in flight */
     s->in_flight = b;
-    worker_do(s->writer, &s->writing);
+    worker_submit(s->writer, &s->writing);
 }
 
 static void run_write(struct work *work)
@@ -149,7 +149,7 @@ static void run_commit(struct deferred *d)
         run_write(&s->writing);
         on_batch_written(&s->writing);
     } else {
-        worker_do(s->writer, &s->writing);
+        worker_submit(s->writer, &s->writing);
     }
 }
 
@@ -412,8 +412,8 @@ void server_free(struct server *s)
     timer_stop(&s->ticker);
     timer_stop(&s->reconcile_timer);
     timer_stop(&s->idle_timer);
-    deferred_cancel(&s->commit);
-    deferred_cancel(&s->reconcile);
+    loop_cancel_deferred(&s->commit);
+    loop_cancel_deferred(&s->reconcile);
     assert(!s->n_watches);
     map_done(&s->watches);
     free_names(s->new_namespaces.at, s->new_namespaces.n);

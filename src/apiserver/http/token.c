@@ -84,7 +84,7 @@ static struct json *verify_token(struct server *s, struct arena *a, str token)
         return NULL;
     sign_text(s, text, &signature);
     struct json *tree = NULL;
-    if (!tls_same_secret(buf_str(&signature), str_from(token, last)) ||
+    if (!tls_secrets_equal(buf_str(&signature), str_from(token, last)) ||
         base64url_decode(&json, claims) < 0 || json_parse(a, buf_str(&json), &tree, NULL) < 0)
         return NULL;
     return tree;

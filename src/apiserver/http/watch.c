@@ -311,7 +311,7 @@ static void watch_on_timer(struct timer *t);
 
 static int64_t watch_deadline(const struct watch *w, int64_t at_ns, int64_t seconds)
 {
-    return at_ns + loop_io_span(w->server->loop, seconds * NS_PER_S);
+    return at_ns + loop_scale_timeout(w->server->loop, seconds * NS_PER_S);
 }
 
 /* The next bookmark, at the latest shortly before the end, so that the client can continue from there. */
@@ -331,7 +331,7 @@ static void watch_on_timer(struct timer *t)
     if (!w->ending)
         watch_set_timer(w, now);
     if (w->exchange)
-        stream_wake(w->exchange);
+        exchange_wake_stream(w->exchange);
 }
 
 /* The client's timeoutSeconds, or a random time between 30 and 60 minutes, so that watches opened at the
@@ -446,7 +446,7 @@ void watch_on_event(struct server *s, const struct event *e, uint64_t sequence)
         w->behind = true;
         w->cursor = sequence;
         if (w->exchange)
-            stream_wake(w->exchange);
+            exchange_wake_stream(w->exchange);
     }
 }
 
@@ -458,7 +458,7 @@ void watch_end_all(struct server *s, str prefix)
         for (struct watch *w = slot->value; w; w = w->next) {
             w->ending = true;
             if (w->exchange)
-                stream_wake(w->exchange);
+                exchange_wake_stream(w->exchange);
         }
     }
 }

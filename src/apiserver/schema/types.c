@@ -366,9 +366,9 @@ static struct type *add_type(str package, str line)
 static void unpack_text(void)
 {
     str packed = { (const char *)types_packed, types_packed_n };
-    struct gzip *z = gzip_reader();
+    struct gzip *z = gzip_reader_new();
     int failed = gzip_read(z, &packed, &types.text, SIZE_MAX / 2);
-    assert(!failed && gzip_complete(z));
+    assert(!failed && gzip_is_complete(z));
     gzip_free(z);
 }
 

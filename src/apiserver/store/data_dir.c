@@ -1,6 +1,8 @@
-/* See data_dir.h. The lock is on the directory itself: taking it needs no room on the disk, and it is the same
- * lock whatever path leads there. A directory that others can read is closed to them (0700), but not if it
- * looks like a place that they need: `--data /tmp` and `--data /etc` are refused. */
+/* The data directory: created, locked, and closed to other users; see data_dir.h.
+ *
+ * The lock is on the directory itself: it needs no space on the disk, and it is the same lock whatever path leads
+ * to the directory. A directory that other users can read is closed to them (mode 0700), unless it looks like one
+ * that they need: `--data /tmp` and `--data /etc` are refused. */
 #include "data_dir.h"
 
 #include "../../base/buf.h"
@@ -12,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* The files that flyball creates, with their temporary and companion names. */
 static bool is_ours(const char *name)
 {
     static const char *const names[] = { "admin.token", "reader.token", "accounts.key", "ca.crt",
@@ -32,23 +35,24 @@ static bool is_directory(int fd, const char *name)
     return fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* Calls `each` for our files. The name of a folder in it that is not ours, or NULL. */
+/* Calls `each` (may be NULL) for our files. Returns the name of the first folder that is not ours (owned by
+ * the caller), or NULL. */
 static char *scan_directory(int fd, const char *path, void (*each)(int fd, const char *name))
 {
-    char *stranger = NULL;
+    char *foreign = NULL;
     DIR *dir = opendir(path);
-    for (const struct dirent *d; dir && !stranger && (d = readdir(dir));) {
+    for (const struct dirent *d; dir && !foreign && (d = readdir(dir));) {
         if (is_ours(d->d_name) && each)
             each(fd, d->d_name);
         else if (!is_ours(d->d_name) && d->d_name[0] != '.' && is_directory(fd, d->d_name))
-            stranger = mem_dup(d->d_name, strlen(d->d_name));
+            foreign = mem_dup(d->d_name, strlen(d->d_name));
     }
     if (dir)
         closedir(dir);
-    return stranger;
+    return foreign;
 }
 
-/* Symbolic links are left alone: what they lead to may be somebody else's. */
+/* Symbolic links are left alone, because they may lead to files of other programs. */
 static void close_file(int fd, const char *name)
 {
     struct stat st;
@@ -60,6 +64,7 @@ static void close_file(int fd, const char *name)
                  KV_C("mode", "0600"));
 }
 
+/* Refuses a directory that other users own or use; otherwise removes their access to it and to our files. */
 static int close_directory(int fd, const char *path, bool made, err_t *e)
 {
     struct stat st;
@@ -67,18 +72,17 @@ static int close_directory(int fd, const char *path, bool made, err_t *e)
         return err_set(e, errno, "data directory %s: %s", path, strerror(errno));
     unsigned mode = st.st_mode & 07777;
     if (mode & 077) {
-        auto_free char *stranger = scan_directory(fd, path, NULL);
+        auto_free char *foreign = scan_directory(fd, path, NULL);
         if (st.st_uid != geteuid())
             return err_set(e, EPERM,
                            "data directory %s belongs to another user and has mode %04o; use a "
                            "directory of your own, such as %s/flyball",
                            path, mode, path);
-        if (stranger || mode & S_ISVTX)
+        if (foreign || mode & S_ISVTX)
             return err_set(e, EPERM,
                            "data directory %s is open to other users (mode %04o) and used for "
                            "other things%s%s; use a directory of its own, such as %s/flyball",
-                           path, mode, stranger ? ", such as " : "", stranger ? stranger : "",
-                           path);
+                           path, mode, foreign ? ", such as " : "", foreign ? foreign : "", path);
     }
     if ((mode & 077 || (made && mode != 0700)) && fchmod(fd, 0700) < 0)
         return err_set(e, errno, "data directory %s: its mode cannot be changed to 0700: %s", path,
@@ -90,6 +94,7 @@ static int close_directory(int fd, const char *path, bool made, err_t *e)
     return 0;
 }
 
+/* Does not wait: a second server on the same directory is a mistake. */
 static int lock_directory(int fd, const char *path, err_t *e)
 {
     if (flock(fd, LOCK_EX | LOCK_NB) == 0)
@@ -113,7 +118,7 @@ int data_dir_open(const char *path, int *ret_fd, err_t *e)
     bool made = mkdir(path, 0700) == 0;
     if (!made && errno != EEXIST)
         return err_set(e, errno, "data directory %s cannot be created: %s", path, strerror(errno));
-    if (made && chmod(path, 0700) < 0) /* the umask may have taken the owner's bits away */
+    if (made && chmod(path, 0700) < 0) /* the umask may have removed the owner's bits */
         return err_set(e, errno, "data directory %s: %s", path, strerror(errno));
     auto_close int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)

@@ -4,8 +4,8 @@
 
 #include "../../base/err.h"
 
-/* Makes the directory when missing, locks it, and closes it and the files in it to other users. From here on no
- * other server reads or writes anything in it. The lock lasts until *ret_fd is closed. */
+/* Creates the directory if it is missing, locks it, and removes other users' access to it and to our files in
+ * it. No other server uses the directory until *ret_fd is closed. */
 int data_dir_open(const char *path, int *ret_fd, err_t *e);
 
 #endif

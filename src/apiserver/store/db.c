@@ -4,7 +4,7 @@
  * Only SQLite writes SQLite's files. The log is kept and reused: once all of it has been moved into the file,
  * SQLite writes it again from its beginning, so a commit mostly overwrites and the disk has no new length to
  * record beside the data. A log that is still short is grown in idle moments, by transactions that
- * rewrite a row which nobody reads.
+ * rewrite a padding row.
  *
  * Files beside the database:
  *
@@ -12,12 +12,12 @@
  *     state.db-mark      high-water mark (db_mark.h), checked when opening
  *     state.db-reserve   room on the disk, given up when it is full so that objects can still be deleted
  *
- * The mark is synced when the log has been moved into the file or begins anew, every second, when idle and when
+ * The mark is synced when the log has been moved into the file or starts over, every second, when idle and when
  * closing. So a log of another generation than the mark's is its successor and holds one transaction at most,
  * and a power failure leaves writes of the last second covered by the log's own checksums alone.
  *
  * A new database is made under another name and renamed when complete: so a file that is empty or lacks
- * its table was cut off by somebody else, and is reported instead of filled. Each row carries a
+ * its table was truncated by another program, and is reported instead of filled. Each row carries a
  * checksum, because SQLite finds a damaged page structure but not a flipped bit inside a value. */
 #include "db_private.h"
 
@@ -102,7 +102,7 @@ void db_close(struct db *db)
     for (size_t i = 0; i < countof(all); i++)
         sqlite3_finalize(all[i]);
     if (db->mark && db->closes_cleanly && !db_move_log(db))
-        db_set_checkpoint_on_close(db, false); /* the mark says that the log is needed */
+        db_set_checkpoint_on_close(db, false); /* the mark still requires the log */
     if (db->mark && !mark_is_synced(db->mark))
         (void)mark_sync(db->mark); /* an older mark is true as well */
     mark_close(db->mark);
@@ -178,7 +178,7 @@ static int make_schema(struct db *db, err_t *e)
     return run(db, sql, e);
 }
 
-/* A log or a mark without its database: somebody took the database away. */
+/* A log or a mark without its database: the database was removed. */
 static int check_no_leftovers(const char *path, err_t *e)
 {
     static const char *const suffixes[] = { "-wal", "-mark" };

@@ -21,7 +21,7 @@ struct db_row {
 };
 
 /* Opens or creates. A file that is damaged, foreign, of another data version, older than its high-water
- * mark (db_mark.h) or in use is an error that says what to do; nothing is changed then.
+ * mark (db_mark.h) or in use is an error with the remedy in its text; nothing is changed then.
  * `log_frames`: from what length on the log is moved into the file when idle, and at twice that at once; 0: the
  * default. */
 int db_open(const char *path, int log_frames, struct db **ret, err_t *e);

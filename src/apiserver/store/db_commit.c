@@ -1,4 +1,4 @@
-/* Commits, and the maintenance between them. The head of db.c says what must hold. */
+/* Commits, and the maintenance between them. See the head of db.c for the invariants. */
 #include "db_private.h"
 
 #include "../../base/clock.h"
@@ -88,8 +88,8 @@ static bool release_reserve(struct db *db)
     return true;
 }
 
-/* After each commit, before anybody learns of it. From here on the log does not begin anew until it has been
- * moved again. */
+/* Runs after each commit and before its acknowledgement. From here on the log does not start over until it has
+ * been moved again. */
 static int mark_commit(struct db *db, int64_t rev)
 {
     struct mark_value value = {
@@ -150,7 +150,7 @@ static bool run_padding(struct db *db, const char *sql)
     return done && mark_commit(db, db->marked.rev) == SQLITE_OK;
 }
 
-/* Makes a short log longer by a row that nobody reads: commits will then overwrite instead of append, which spares
+/* Makes a short log longer by a padding row: commits will then overwrite instead of append, which spares
  * the disk a third of the work. Not on a small disk, where the file needs the room. */
 static bool grow_log(struct db *db)
 {
@@ -194,7 +194,7 @@ static bool only_removes(const struct db_transaction *t)
     return true;
 }
 
-/* A full disk, by any name: a quota and a limit on the size of files are told as other failures. */
+/* A full disk, by any name: SQLite reports a quota and a file size limit as other failures. */
 static int full_if_full(struct db *db, int code)
 {
     int system = sqlite3_system_errno(db->sqlite);
@@ -219,7 +219,7 @@ static int transact(struct db *db, const struct db_transaction *t)
     return code;
 }
 
-/* Where the log begins anew, there may be room in it. */
+/* When the log starts over, there may be room in it. */
 static int transact_in_room(struct db *db, const struct db_transaction *t)
 {
     int code = transact(db, t);

@@ -6,7 +6,7 @@
 
 #include "../../base/err.h"
 
-/* They return 0 or a negative errno, unless said otherwise. */
+/* They return 0 or a negative errno, unless stated otherwise. */
 struct db_files {
     int (*size)(const char *path, int64_t *ret_bytes); /* -ELOOP: a symbolic link */
     int (*create)(const char *path);                   /* empty, mode 0600; replaces */

@@ -1,10 +1,10 @@
-/* The format, from SQLite's documentation of it (all numbers big-endian, unless said otherwise):
+/* The format, from SQLite's documentation of it (all numbers big-endian, unless stated otherwise):
  *
  *     header   magic 4 | version 4 | page size 4 | sequence 4 | salt 8 | checksum 8
  *     frame    page number 4 | pages after a commit, or 0: 4 | salt 8 | checksum 8 | the page
  *
  * A checksum covers the header's first 24 bytes, then of each frame the first 8 bytes and the page, one chain
- * through all frames; the lowest bit of the magic number says in which byte order words are added. */
+ * through all frames; the lowest bit of the magic number selects the byte order in which words are added. */
 #include "db_log.h"
 
 #include "../../base/str.h"

@@ -1,5 +1,5 @@
-/* What SQLite's write-ahead log says about itself. The log is read through SQLite's own file, never
- * written. Each time SQLite begins the log anew it draws another salt, which every frame repeats: the salt
+/* Facts read from SQLite's write-ahead log. The log is read through SQLite's own file, never
+ * written. Each time SQLite starts the log over it draws another salt, which every frame repeats: the salt
  * names a generation of the log. */
 #ifndef FLYBALL_DB_LOG_H
 #define FLYBALL_DB_LOG_H
@@ -10,7 +10,7 @@
 
 struct log_state {
     uint64_t
-        salt; /* its first half counts up by one when SQLite begins the log anew; 0: there is no valid log */
+        salt; /* its first half counts up by one when SQLite starts the log over; 0: there is no valid log */
     uint32_t frames;  /* valid ones, up to the end of the last transaction */
     uint32_t commits; /* transactions among them */
 };

@@ -1,5 +1,5 @@
-/* The high-water mark: a small file beside the database that says which revision it must hold at least. The
- * database alone cannot tell that its log has lost its end, was removed or is an older copy: SQLite takes the
+/* The high-water mark: a small file beside the database that holds the least revision it must contain. The
+ * database alone cannot detect that its log has lost its end, was removed or is an older copy: SQLite takes the
  * valid part of a log for all of it.
  *
  * The mark is written after the commit and before the acknowledgement, so it never claims a revision that is

@@ -1,11 +1,13 @@
-/* A ring of event pairs. Bytes are counted for `was` alone: `now` is in the tree, or will be the `was`
- * of the event that replaces it (a tombstone is counted when it comes). */
+/* The window of recent events: a ring of pairs of object versions; see history.h.
+ *
+ * Bytes are counted for what only the history keeps alive: the previous version of each event, and tombstones.
+ * The current version is in the tree, or will be counted as the previous version of the event that replaces it. */
 #include "history.h"
 
 #include "../../base/map.h"
 #include "../../base/vec.h"
 
-static size_t cost(const struct event *e)
+static size_t event_bytes(const struct event *e)
 {
     return sizeof(*e) + (e->was ? object_bytes(e->was) : 0) +
            (e->now->deleted ? object_bytes(e->now) : 0);
@@ -20,7 +22,7 @@ void history_init(struct history *h, size_t events_max, size_t bytes_max, int64_
 static void drop_first(struct history *h)
 {
     struct event *e = &h->ring[h->first++ % h->cap];
-    h->bytes -= cost(e);
+    h->bytes -= event_bytes(e);
     h->compacted = e->now->rev;
     object_unref(e->now);
     object_unref(e->was);
@@ -41,16 +43,18 @@ void history_drop(struct history *h, history_dropped *dropped, void *context)
     drop_first(h);
 }
 
+/* Makes room first, so that the limits hold at all times; the event itself is always added. */
 void history_add(struct history *h, struct event e, history_dropped *dropped, void *context)
 {
     assert(h->first == h->next || h->ring[(h->next - 1) % h->cap].now->rev < e.now->rev);
     while (h->next - h->first == h->cap ||
-           (h->first < h->next && h->bytes + cost(&e) > h->bytes_max))
+           (h->first < h->next && h->bytes + event_bytes(&e) > h->bytes_max))
         history_drop(h, dropped, context);
     h->ring[h->next++ % h->cap] = e;
-    h->bytes += cost(&e);
+    h->bytes += event_bytes(&e);
 }
 
+/* Binary search: versions increase with sequence numbers. */
 bool history_after(const struct history *h, int64_t rev, uint64_t *ret_sequence)
 {
     if (rev < h->compacted)
@@ -72,6 +76,8 @@ static int by_key(const void *a, const void *b)
     return str_cmp(object_key(*(struct object *const *)a), object_key(*(struct object *const *)b));
 }
 
+/* Undoes the events after rev: for each key that they touch, the first one shows what was there at rev; all
+ * other keys are as they are now. */
 bool history_state(const struct history *h, const struct tree *now, int64_t rev, str prefix,
                    str from, struct object ***ret_objects, size_t *ret_n)
 {

@@ -1,12 +1,11 @@
-/* The recent past: one event for each committed write, kept for a bounded window.
+/* The history: one event per committed write, kept for a bounded window.
  *
- * Watches do not copy events: they hold a cursor, the sequence number of the next one they will read,
- * and read from here when their peer has room. A cursor that falls out of the window has lost events:
- * its watch ends with 410. The window is bounded by events and by the bytes of old versions that only it
- * keeps alive; the newest event is never dropped.
+ * Watches do not copy events. They hold a cursor, the sequence number of the next event, and read from here
+ * when their client has room. A cursor that falls out of the window has lost events, and its watch ends with
+ * 410. The window is bounded by the number of events and by the bytes of old versions that only it keeps alive;
+ * the newest event is never dropped.
  *
- * The same window answers lists as of an older version: the state then is the state now with the events
- * since undone. */
+ * The same window answers lists as of an older version: the current state with the later events undone. */
 #ifndef FLYBALL_HISTORY_H
 #define FLYBALL_HISTORY_H
 
@@ -14,15 +13,15 @@
 
 struct event {
     struct object *now; /* owned reference; a tombstone when deleted */
-    struct object *was; /* owned reference to the version before; NULL when created */
+    struct object *was; /* owned reference to the previous version; NULL: created */
 };
 
 struct history {
     struct event *ring; /* owned, cap slots */
     size_t cap;
-    uint64_t first, next; /* sequence numbers: the oldest kept, the one to come */
+    uint64_t first, next; /* sequence numbers: of the oldest event, of the next one to come */
     size_t bytes, bytes_max;
-    int64_t compacted; /* every event with a higher version is here */
+    int64_t compacted; /* all events with a higher version are in the window */
 };
 
 void history_init(struct history *h, size_t events_max, size_t bytes_max, int64_t compacted);
@@ -30,7 +29,7 @@ void history_done(struct history *h);
 
 typedef void history_dropped(void *context, const struct event *e);
 
-/* Takes both references. Drops events that no longer fit, telling each to `dropped` before. */
+/* Takes both references. Drops events that no longer fit; `dropped` is called before each. */
 void history_add(struct history *h, struct event e, history_dropped *dropped, void *context);
 void history_drop(struct history *h, history_dropped *dropped, void *context); /* the oldest */
 
@@ -39,11 +38,11 @@ static inline const struct event *history_at(const struct history *h, uint64_t s
     return sequence >= h->first && sequence < h->next ? &h->ring[sequence % h->cap] : NULL;
 }
 
-/* The sequence number of the first event after version rev; false when some of them are gone. */
+/* The sequence number of the first event after version rev. False: some of these events are gone. */
 bool history_after(const struct history *h, int64_t rev, uint64_t *ret_sequence);
 
-/* The objects under `prefix` as of version rev: an array of references, in key order, from key
- * `from` on. NULL with *ret_n 0 is an empty list; false: that version is gone. */
+/* The objects under `prefix` as of version rev, from the key `from` on: an array of references in key order,
+ * owned by the caller. NULL with *ret_n 0 is an empty list. False: that version is gone. */
 bool history_state(const struct history *h, const struct tree *now, int64_t rev, str prefix,
                    str from, struct object ***ret_objects, size_t *ret_n);
 

@@ -1,6 +1,14 @@
-/* Blocks are indexed once, when they are made: a scan of the metadata (never of the rest) notes where
- * the parts stand that reads, selectors and the collector need. Offsets are 32 bits because an object
- * is at most 1.5 MiB; blocks loaded from a file are checked against that. */
+/* Objects: creating them, their text, and keys; see object.h.
+ *
+ * An object is indexed once, when it is created: a scan of the metadata (never of the rest) records the position
+ * of what reads, selectors and the garbage collector need. Positions have 32 bits, because an object has at most
+ * 1.5 MiB; objects loaded from a file are checked against OBJECT_MAX_BYTES.
+ *
+ *     bytes   key NUL {"kind":"...","apiVersion":"...","metadata":{...,"resourceVersion":"17",...},...} NUL
+ *                      |<-------- head ------------->|                               rv^
+ *
+ * A list of built-in kinds leaves out `head`, and an event that shows old data under a new version replaces `rv`;
+ * both copy the rest without parsing it. */
 #include "object.h"
 
 #include "../../json/scan.h"
@@ -19,7 +27,8 @@ static str unquoted(str value)
     return value.n >= 2 && value.p[0] == '"' ? (str){ value.p + 1, value.n - 2 } : (str){ 0 };
 }
 
-/* `rest` begins with the metadata; what follows them is not looked at. */
+/* Records positions up to managedFields, which comes last and is the largest part. `rest` begins with the
+ * metadata. */
 static void index_metadata(struct object *o, str json, str rest)
 {
     str key, value;
@@ -41,6 +50,7 @@ static void index_metadata(struct object *o, str json, str rest)
     }
 }
 
+/* False: the text does not begin as object_text() writes it. */
 static bool index_object(struct object *o)
 {
     str json = object_json(o), rest = json, key, kind, version;
@@ -94,7 +104,7 @@ void object_unref_at(struct object **o)
     object_unref(*o);
 }
 
-/* `first` go to the front, in this order; what is not named keeps its order behind them. */
+/* Moves the members named in `first` to the front, in this order; the others follow in theirs. */
 static void order_members(struct arena *a, struct json *obj, const str *first, size_t n)
 {
     struct json_member *ordered = arena_array(a, obj->n, sizeof(*ordered));

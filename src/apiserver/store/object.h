@@ -1,12 +1,12 @@
-/* A stored object: one immutable, counted block with its key and its JSON, shared by the tree, the
- * history, and every answer and watch that is being written.
+/* A stored object: one immutable, reference-counted block with its key and its JSON, shared by the tree, the
+ * history, and all answers and watches that are being sent.
  *
- * The JSON is what a GET answers, byte for byte: `kind` and `apiVersion` first, then `metadata` in
- * the fixed order of object_text(), so that a list can leave the first two out and an event can show old
- * data under a new version without parsing anything.
+ * The JSON is what GET returns, byte for byte: `kind` and `apiVersion` first, then `metadata` in the fixed
+ * order of object_text(), so that a list can leave out the first two and an event can show old data under a
+ * new version without parsing.
  *
- * Keys are "group/resource/namespace/name"; the core group and cluster scope leave their part empty
- * ("/configmaps/default/a", "/nodes//n1"). Byte order of keys is the order of lists. */
+ * Keys are "group/resource/namespace/name"; for the core group and for cluster-scoped objects that part is
+ * empty ("/configmaps/default/a", "/nodes//n1"). Lists are in the byte order of keys. */
 #ifndef FLYBALL_OBJECT_H
 #define FLYBALL_OBJECT_H
 
@@ -20,25 +20,25 @@ struct object {
     uint32_t refs;
     uint32_t key_n;
     uint32_t json_n;
-    bool deleted;        /* a tombstone: the last state */
+    bool deleted;        /* a tombstone, with the last state as its JSON */
     bool deleting;       /* metadata.deletionTimestamp is set */
     int64_t rev;         /* metadata.resourceVersion */
-    int64_t written_s;   /* wall clock of the write, or of the start */
+    int64_t written_s;   /* wall clock of the write or, for a loaded object, of the startup */
     struct span head;    /* kind and apiVersion with the comma after them */
     struct span rv, uid; /* without quotes */
     struct span labels, owners, finalizers, version; /* whole values; version: of apiVersion */
     char bytes[];                                    /* key NUL json NUL */
 };
 
-/* Takes a reference for the caller. The JSON must begin as object_text() writes it; -EINVAL if it does not
- * (only a damaged file holds such). */
+/* The caller owns the reference. -EINVAL: the JSON does not begin as object_text() writes it, which happens
+ * only with a damaged file. */
 int object_new(str key, str json, int64_t rev, bool deleted, struct object **ret);
 struct object *object_ref(struct object *o);
 void object_unref(struct object *o); /* NULL is fine */
 #define auto_object __attribute__((cleanup(object_unref_at)))
 void object_unref_at(struct object **o);
 
-/* The tree as text, with `resourceVersion` set to rev and metadata in order. Changes the tree so. */
+/* Sets `resourceVersion` in the tree, orders its members, and appends it to `out` as JSON. */
 void object_text(struct arena *a, struct json *tree, int64_t rev, struct buf *out);
 
 static inline str object_key(const struct object *o)
@@ -61,9 +61,9 @@ static inline size_t object_bytes(const struct object *o)
     return sizeof(*o) + o->key_n + o->json_n + 2;
 }
 
-/* The JSON under another version (o may be any version of the object). */
+/* Appends the JSON with another resourceVersion. */
 void object_put_as(struct buf *out, const struct object *o, int64_t rev);
-/* A list item of a built-in kind: without kind and apiVersion. */
+/* Appends the JSON without kind and apiVersion, as an item in a list of a built-in kind. */
 void object_put_item(struct buf *out, const struct object *o);
 
 struct key_parts {

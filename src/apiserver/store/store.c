@@ -1,13 +1,45 @@
-/* Memory is the database; the file is how it survives. No query ever runs against SQLite: at the start
- * its rows are read once, in order, and replayed.
+/* The store: how objects are read, written, published and kept across restarts.
  *
- * What the file must keep: the newest row of every key, every row in the history's window, and the row
- * that each of those replaced (a watch with a selector needs the old labels). When an event leaves the
- * window, the row it replaced is garbage, and so is its own if it is a tombstone: the store
- * remembers both and has them deleted, a slice at a time, in the transactions that come. The row with
- * the highest version is never garbage, which is what keeps versions from going back.
+ * The problem. An API server must answer a write only after it is on disk, and waiting for the disk takes far
+ * longer than everything else. Reads must never see a write that may still fail, while the next write must build
+ * on it, or its precondition would be checked against an old version.
  *
- * (A background DELETE by query was rejected: it needs an index on key, doubling the write.) */
+ * The design. Memory is the database; the file only makes it durable. No query ever runs against SQLite: at
+ * startup its rows are read once, in order, and replayed. Writes are collected in batches, and there are two views
+ * of the state:
+ *
+ *     store_stage() --> gathering batch --store_flush()--> batch in flight --batch_write()--> file
+ *          |                                                     |              (other thread)
+ *          v                                                     v
+ *     pending: key -> newest staged object               store_finish(): publish or drop
+ *          |                                                     |
+ *          v                                                     v
+ *     store_latest(): what the next write builds on      tree + history: what readers see
+ *
+ * Each write gets its version when it is staged. While one batch is written the next one gathers, so any number
+ * of writers share one transaction and one fsync.
+ *
+ * Invariants:
+ *
+ *   - Versions increase by one per write, in the order of staging, and never go back, also across restarts.
+ *   - A reader sees a write only after its batch is on disk. Batches are published whole, in order.
+ *   - At most one batch is in flight; only the thread that runs batch_write() touches the database meanwhile.
+ *   - store_latest() is the committed state plus all staged writes. If a batch fails, everything staged after it
+ *     was built on writes that never happened, so it fails too and `pending` is cleared.
+ *   - After a failure that leaves the contents of the file unknown (any error but a full disk), `broken` is set:
+ *     reads go on, writes are refused until a restart.
+ *
+ * What the file must keep: the newest row of every key, every row in the window of the history, and the row
+ * that each of those replaced (a watch with a selector needs the old labels). When an event leaves the window,
+ * the row that it replaced is garbage, and so is its own row if it is a tombstone. The store collects the
+ * versions of these rows and deletes up to GARBAGE_SLICE of them in each later transaction. The row with the
+ * highest version is never garbage, so that versions cannot go back after a restart.
+ *
+ * Rejected: deleting garbage with a query in the background. It needs an index on the key, which doubles the
+ * write.
+ *
+ * Memory. A batch owns a reference to each of its objects; the tree and the history take their own when it is
+ * published. `pending` borrows from the batches. Waiters belong to the callers. */
 #include "store.h"
 
 #include "../../base/clock.h"
@@ -18,31 +50,32 @@
 enum {
     HISTORY_EVENTS = 16384,
     HISTORY_BYTES = 16 << 20,
-    GARBAGE_SLICE = 256, /* rows a transaction deletes beside its own work */
+    GARBAGE_SLICE = 256, /* garbage rows that one transaction deletes */
 };
 
 struct batch {
     struct store *store;
     VEC(struct object *) writes; /* owned references */
-    VEC(struct db_row) rows;     /* the same, as db wants them; borrow `writes` */
-    VEC(int64_t) garbage;
-    int64_t compacted;
+    VEC(struct db_row) rows;     /* the same for the database; they borrow from `writes` */
+    VEC(int64_t) garbage;        /* versions of rows to delete */
+    int64_t compacted;           /* of the history; written with the batch */
     struct store_waiter *waiters, **last_waiter;
-    int result;
+    int result; /* of batch_write(), with `error` */
     err_t error;
-    int64_t took_ns;
+    int64_t took_ns; /* duration of the commit */
 };
 
 struct store {
     struct store_options options;
-    struct db *db; /* NULL: memory only; not touched while a batch is out */
+    struct db *db; /* NULL: memory only; not touched while a batch is in flight */
     struct tree tree;
     struct history history;
-    struct map pending; /* key to its newest staged object (borrowed from its batch) */
-    struct batch *gathering, *out;
-    VEC(int64_t) garbage;
-    int64_t rev, next_rev;
-    bool broken;
+    struct map pending; /* key to its newest staged object, borrowed from its batch */
+    struct batch *gathering;
+    struct batch *out;     /* in flight; NULL: none */
+    VEC(int64_t) garbage;  /* versions of rows that are not needed any more */
+    int64_t rev, next_rev; /* of the last published write; of the next staged one */
+    bool broken;           /* writes are refused because of `failure` */
     err_t failure;
 };
 
@@ -68,6 +101,7 @@ static void batch_free(struct batch *b)
 
 /* ---- publishing */
 
+/* An event leaves the history: the row that it replaced is garbage, and its own if it is a tombstone. */
 static void remember_garbage(void *context, const struct event *e)
 {
     struct store *s = context;
@@ -80,7 +114,7 @@ static void remember_garbage(void *context, const struct event *e)
 }
 
 /* Makes a write visible; takes a reference of its own. */
-static void apply(struct store *s, struct object *o)
+static void apply_object(struct store *s, struct object *o)
 {
     struct object *was =
         o->deleted ? tree_del(&s->tree, object_key(o)) : tree_put(&s->tree, object_ref(o));
@@ -90,6 +124,9 @@ static void apply(struct store *s, struct object *o)
 
 /* ---- opening */
 
+/* Replays one row of the file. Rows above the compacted version rebuild the history and must link to the
+ * version that they replaced; older ones only rebuild the tree. A row that does not fit means a damaged
+ * file. */
 static int load_row(void *context, const struct db_row *row, err_t *e)
 {
     struct store *s = context;
@@ -103,7 +140,7 @@ static int load_row(void *context, const struct db_row *row, err_t *e)
     if (row->rev > s->history.compacted) {
         bool chained = (was ? was->rev : 0) == row->prev_rev;
         if (chained)
-            apply(s, o);
+            apply_object(s, o);
         object_unref(o);
         return chained ? 0 : err_set(e, EUCLEAN, "it replaces a version that is not there");
     }
@@ -124,7 +161,7 @@ int store_open(const struct store_options *options, struct store **ret, err_t *e
 {
     struct store *s = mem_zero(1, sizeof(*s));
     s->options = *options;
-    s->options.path = NULL; /* the caller's text; the file is open from here on */
+    s->options.path = NULL; /* belongs to the caller; not needed once the file is open */
     int result = options->path ? db_open(options->path, options->log_frames, &s->db, e) : 0;
     if (result == 0) {
         history_init(&s->history,
@@ -185,6 +222,7 @@ int64_t store_rev(const struct store *s)
 
 /* ---- writing */
 
+/* Pending tombstones hide the committed object. */
 struct object *store_latest(const struct store *s, str key)
 {
     struct object *pending = map_get(&s->pending, key);
@@ -193,6 +231,7 @@ struct object *store_latest(const struct store *s, str key)
     return tree_get(&s->tree, key);
 }
 
+/* The definition controller uses this to find out whether a definition has objects left. */
 bool store_any_latest(const struct store *s, str prefix)
 {
     for (struct map_slot *slot = NULL; (slot = map_next(&s->pending, slot));)
@@ -233,6 +272,7 @@ const err_t *store_failure(const struct store *s)
     return s->broken ? &s->failure : NULL;
 }
 
+/* Waits for the gathering batch, else for the one in flight; with neither, the waiter is called at once. */
 void store_wait(struct store *s, struct store_waiter *w)
 {
     struct batch *b = s->gathering->writes.n ? s->gathering : s->out;
@@ -247,6 +287,8 @@ void store_wait(struct store *s, struct store_waiter *w)
 
 /* ---- committing */
 
+/* The batch takes its share of the garbage with it; the list is only shortened once the batch has been
+ * written. */
 struct batch *store_flush(struct store *s)
 {
     struct batch *b = s->gathering;
@@ -300,11 +342,12 @@ bool store_is_durable(const struct store *s)
     return s->db != NULL;
 }
 
-static void publish(struct store *s, struct batch *b)
+/* Makes the writes visible one by one, and calls `published` for each. */
+static void publish_batch(struct store *s, struct batch *b)
 {
     for (size_t i = 0; i < b->writes.n; i++) {
         struct object *o = b->writes.at[i];
-        apply(s, o);
+        apply_object(s, o);
         if (map_get(&s->pending, object_key(o)) == o)
             map_del(&s->pending, object_key(o));
         uint64_t newest = s->history.next - 1;
@@ -325,17 +368,18 @@ static void call_waiters(struct batch *b, int result, const err_t *e)
     }
 }
 
+/* Waiters are called last, when the store is consistent again: they may stage new writes. */
 void store_finish(struct store *s, struct batch *b)
 {
     assert(s->out == b);
     s->out = NULL;
     struct batch *lost = NULL;
     if (b->result == 0) {
-        publish(s, b);
+        publish_batch(s, b);
     } else {
         s->broken = b->result != -ENOSPC;
         s->failure = b->error;
-        lost = s->gathering; /* it was built on what has just been dropped */
+        lost = s->gathering; /* built on the writes that have just been dropped */
         s->gathering = batch_new(s);
         map_done(&s->pending);
     }
@@ -354,6 +398,7 @@ void store_commit(struct store *s)
     }
 }
 
+/* Compacts the whole history, so that the initial objects of a new store cannot be watched. */
 void store_forget(struct store *s)
 {
     while (s->history.first < s->history.next)

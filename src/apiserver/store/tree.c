@@ -1,5 +1,12 @@
-/* Chunks split in half when full and are dropped when empty; neighbours are not merged, as a namespace
- * that shrank grows again. The chunk index is searched by each chunk's first key. */
+/* The ordered set of current objects: a sorted array cut into chunks; see tree.h.
+ *
+ *     chunks   [ * | * | * ]                 searched by the first key of each chunk
+ *                |   |   +-> [ k7 k8 ]
+ *                |   +-----> [ k4 k5 k6 ]    up to CHUNK_MAX references, searched by key
+ *                +---------> [ k1 k2 k3 ]
+ *
+ * A full chunk is split in half; an empty one is freed, so each chunk has a first key. Neighbors are not merged,
+ * because a namespace that shrank usually grows again. */
 #include "tree.h"
 
 enum { CHUNK_MAX = 256 };
@@ -20,7 +27,7 @@ void tree_done(struct tree *t)
     *t = (struct tree){ 0 };
 }
 
-/* The chunk that holds key or would: the last one whose first key is <= key. */
+/* The chunk that holds the key or would: the last one whose first key is not greater. */
 static size_t find_chunk(const struct tree *t, str key)
 {
     size_t low = 0, high = t->n_chunks;
@@ -34,6 +41,7 @@ static size_t find_chunk(const struct tree *t, str key)
     return low;
 }
 
+/* The position of the key, or where it would be inserted. */
 static size_t find_in_chunk(const struct tree_chunk *c, str key, bool *ret_found)
 {
     size_t low = 0, high = c->n;
@@ -84,6 +92,7 @@ static void split_chunk(struct tree *t, size_t index)
     add_chunk(t, index + 1, right);
 }
 
+/* A full chunk is split before the insertion, so there is always room. */
 struct object *tree_put(struct tree *t, struct object *o)
 {
     if (!t->n_chunks) {

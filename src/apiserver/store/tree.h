@@ -1,9 +1,9 @@
 /* The current state: objects ordered by key, eight bytes each beside the object itself.
  *
- * A sorted array cut into chunks of at most a few hundred references: insertion moves bytes within one
- * chunk, a scan runs through memory in order. (A balanced tree would cost 24 bytes more an object and
- * miss the cache at every step of a list.) `{0}` is an empty tree. The tree owns a reference to each
- * object in it. A cursor is good until the next change. */
+ * A sorted array cut into chunks of at most a few hundred references: an insertion moves bytes within one
+ * chunk, and a scan reads memory in order. (A balanced tree would cost 24 more bytes per object and miss the
+ * cache at every step of a list.) `{0}` is an empty tree. The tree owns a reference to each of its objects. A
+ * cursor is valid until the next change. */
 #ifndef FLYBALL_TREE_H
 #define FLYBALL_TREE_H
 
@@ -24,7 +24,7 @@ struct tree_cursor {
 
 void tree_done(struct tree *t);
 struct object *tree_get(const struct tree *t, str key); /* borrowed */
-/* Takes the reference over; returns the object that had the key before (yours now), or NULL. */
+/* Takes the reference; returns the object that had the key before, now owned by the caller, or NULL. */
 struct object *tree_put(struct tree *t, struct object *o);
 struct object *tree_del(struct tree *t, str key); /* the same */
 

@@ -7,6 +7,7 @@
  * n log n grows by 2.2 and a square by 4; between them is the line. */
 #include "tap.h"
 
+#include "apiserver/controllers/controllers.h"
 #include "base/map.h"
 #include "growth_objects.h"
 #include "support/inproc.h"
@@ -210,7 +211,11 @@ static void open_all(void)
 {
     err_t e;
     setvbuf(stdout, NULL, _IOLBF, 0);
-    OK_CALL(server_new(NULL, &(struct server_options){ .history_events = 16 }, &server, &e), &e);
+    OK_CALL(server_new(NULL,
+                       &(struct server_options){ .history_events = 16,
+                                                 .controllers = controllers_all },
+                       &server, &e),
+            &e);
     places = measured = accepted = 0;
     broken = false;
 }

@@ -9,7 +9,7 @@ static void set_and_wrap(void)
     EQ_STR(str_c(e.text), S("file a: missing"));
     EQ_INT(err_wrap(&e, "config %d", 3), -ENOENT);
     EQ_STR(str_c(e.text), S("config 3: file a: missing"));
-    EQ_INT(err_set(NULL, EIO, "nobody listens"), -EIO);
+    EQ_INT(err_set(NULL, EIO, "no error to fill"), -EIO);
     EQ_INT(err_set(&e, 0, "code zero is still a failure"), -EINVAL);
 }
 

@@ -26,7 +26,7 @@ static void text_lines(void)
     EQ_STR(without_time(), S("warn no keys\n"));
 }
 
-static void strangers_cannot_forge_a_line(void)
+static void values_cannot_forge_a_line(void)
 {
     log_setup(LOG_INFO, LOG_TEXT);
     log_info("m", KV("name", S("a\n2026 error x=\"y\"")));
@@ -61,7 +61,7 @@ int main(void)
 {
     log_redirect(keep, NULL);
     int result = tap_run((struct tap_case[]){ TAP(text_lines),
-                                              TAP(strangers_cannot_forge_a_line),
+                                              TAP(values_cannot_forge_a_line),
                                               TAP(json_lines),
                                               TAP(levels_filter),
                                               { 0 } });

@@ -51,7 +51,7 @@ static void counts(void)
     metrics_free(m);
 }
 
-/* No pair of values can be taken for another. */
+/* Different pairs of values never share a series. */
 static void keeps_values_apart(void)
 {
     struct metrics *m = metrics_new();

@@ -81,7 +81,7 @@ static void refuses_what_does_not_fit(void)
     OK(!natural_add(&x, &one));
 }
 
-/* Against the machine's own 128-bit numbers. */
+/* Compared with the 128-bit integers of the compiler. */
 static void agrees_with_the_machine(void)
 {
     struct random r;

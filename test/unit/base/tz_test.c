@@ -115,7 +115,7 @@ static void resolves_local_time(void)
     }
 }
 
-/* Whatever the instant, its own reading resolves to it. */
+/* The local time of every instant resolves to that instant. */
 static void resolving_undoes_reading(void)
 {
     struct random r;

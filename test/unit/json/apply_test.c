@@ -6,7 +6,7 @@
 #define EARLIER "2026-11-15T20:00:00Z"
 #define LATER "2026-11-15T21:00:00Z"
 
-/* Single quotes stand for double ones. */
+/* Replaces single quotes with double ones. */
 static struct json *quoted(struct arena *a, const char *text)
 {
     struct json *v = NULL;
@@ -52,7 +52,7 @@ static struct json *applied(struct arena *a, const char *manager, const struct j
     return result.object;
 }
 
-/* "manager/operation[/subresource]: fieldsV1" a line */
+/* One line per entry: "manager/operation[/subresource]: fieldsV1" */
 static str who_owns(struct arena *a, const struct json *object)
 {
     auto_buf struct buf out = { 0 };
@@ -356,8 +356,8 @@ static void kubectl_may_take_what_it_applied_before(void)
     EQ_INT(apply_patch(&a, &r, &result, &e), -EEXIST);
 }
 
-/* As a real server records `kubectl create deployment`. */
-static void structs_held_by_value_belong_to_nobody(void)
+/* As kube-apiserver records `kubectl create deployment`. */
+static void structs_by_value_are_not_owned(void)
 {
     auto_arena struct arena a = { 0 };
     struct apply_request r = {
@@ -417,7 +417,7 @@ int main(void)
                                         TAP(old_updaters_become_one),
                                         TAP(entries_of_lost_versions_go),
                                         TAP(kubectl_may_take_what_it_applied_before),
-                                        TAP(structs_held_by_value_belong_to_nobody),
+                                        TAP(structs_by_value_are_not_owned),
                                         TAP(long_lists_cost_their_length),
                                         { 0 } });
 }

@@ -36,7 +36,7 @@ static const struct shape *shape_of_path(str path)
     return NULL;
 }
 
-/* Bodies say ${u1} where the answer says (uid:2). */
+/* Bodies contain ${u1} where the response contains (uid:2). */
 static void put_uids(struct replay *r, struct json *v)
 {
     for (size_t i = 0; json_is(v, JSON_ARR) && i < v->n; i++)

@@ -3,7 +3,7 @@
 #include "shapes.h"
 #include "json/fieldset.h"
 
-/* Single quotes stand for double ones. */
+/* Replaces single quotes with double ones. */
 static struct json *quoted(struct arena *a, const char *text)
 {
     struct json *v = NULL;
@@ -52,7 +52,7 @@ static void fields_v1_round_trips(void)
     }
 }
 
-static void order_and_strangers_are_mended(void)
+static void unsorted_and_unknown_elements_are_fixed(void)
 {
     auto_arena struct arena a = { 0 };
     struct fieldset s = set(&a, "{'f:b':{},'i:1':{},'f:a':{},'x:future':{'f:z':{}},'v:1':{},"
@@ -164,7 +164,7 @@ static void fields_are_found_by_their_names(void)
 int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(fields_v1_round_trips),
-                                        TAP(order_and_strangers_are_mended),
+                                        TAP(unsorted_and_unknown_elements_are_fixed),
                                         TAP(broken_ones_are_refused),
                                         TAP(algebra),
                                         TAP(parents_are_added_where_declared),

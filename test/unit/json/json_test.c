@@ -71,7 +71,7 @@ static void note(void *context, str path)
     buf_printf(context, STR_FMT ";", STR_ARG(path));
 }
 
-static void duplicates_are_told_and_the_last_wins(void)
+static void duplicates_are_reported_and_the_last_wins(void)
 {
     auto_arena struct arena a = { 0 };
     auto_buf struct buf paths = { 0 };
@@ -130,7 +130,7 @@ static void canonical_is_sorted(void)
     EQ_STR(buf_str(&out), S("{\"a\":[{\"c\":2,\"d\":1}],\"b\":{\"y\":2,\"z\":1}}"));
 }
 
-/* Every byte at every place of texts of every length: text is looked at several bytes at a time. */
+/* Every byte at every position of texts of every length: the writer checks several bytes at a time. */
 static void odd_bytes_are_found_anywhere(void)
 {
     auto_arena struct arena a = { 0 };
@@ -189,7 +189,7 @@ int main(void)
     return tap_run((struct tap_case[]){ TAP(round_trips),
                                         TAP(bad_text_is_placed),
                                         TAP(limits_hold),
-                                        TAP(duplicates_are_told_and_the_last_wins),
+                                        TAP(duplicates_are_reported_and_the_last_wins),
                                         TAP(reads_what_is_not_there),
                                         TAP(builds_and_changes),
                                         TAP(equality_ignores_order),

@@ -17,7 +17,7 @@ static struct json *root(struct arena *a)
     return v;
 }
 
-/* All values as one JSON list, or the error's sentence. */
+/* All values as one JSON list, or the text of the error. */
 static str found(struct arena *a, const char *path, unsigned flags)
 {
     struct jsonpath p;
@@ -324,7 +324,7 @@ static void multiplying_is_bounded(void)
     err_t e;
     OK_CALL(jsonpath_parse(&a, (struct jsonpath_source){ S(".*[*][*]"), 1, 0 }, &p, &e), &e);
     EQ_INT(jsonpath_find(&a, &p, o, &values, &e), -EBADMSG);
-    EQ_STR(str_c(e.text), S("the path names more than 100000 values"));
+    EQ_STR(str_c(e.text), S("the path selects more than 100000 values"));
 }
 
 static void dotted_paths(void)

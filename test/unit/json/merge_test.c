@@ -10,7 +10,7 @@ static struct json *parse(struct arena *a, const char *text)
     return v;
 }
 
-/* The table of RFC 7386, appendix A, and Kubernetes' own corners. */
+/* The table of RFC 7386, appendix A, and corner cases of Kubernetes. */
 static void patches_merge(void)
 {
     static const struct {

@@ -63,7 +63,7 @@ static void operations_apply(void)
     }
 }
 
-static void failures_are_told_apart(void)
+static void failures_have_distinct_codes(void)
 {
     static const struct {
         const char *doc, *patch;
@@ -161,7 +161,7 @@ static void depth_is_bounded(void)
 int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(operations_apply),
-                                        TAP(failures_are_told_apart),
+                                        TAP(failures_have_distinct_codes),
                                         TAP(hostile_patches_are_bounded),
                                         TAP(depth_is_bounded),
                                         { 0 } });

@@ -50,7 +50,7 @@ static void finds_values(void)
     }
 }
 
-static void comes_apart_and_together(void)
+static void splits_and_joins(void)
 {
     auto_arena struct arena a = { 0 };
     auto_buf struct buf out = { 0 };
@@ -65,7 +65,7 @@ static void comes_apart_and_together(void)
     EQ_STR(pointer_unescape(&a, S("~01~10")), S("~1/0"));
 }
 
-static void bad_ones_are_told(void)
+static void reports_bad_pointers(void)
 {
     err_t e;
     EQ_INT(pointer_check(S("a/b"), &e), -EINVAL);
@@ -77,5 +77,5 @@ static void bad_ones_are_told(void)
 int main(void)
 {
     return tap_run((struct tap_case[]){
-        TAP(finds_values), TAP(comes_apart_and_together), TAP(bad_ones_are_told), { 0 } });
+        TAP(finds_values), TAP(splits_and_joins), TAP(reports_bad_pointers), { 0 } });
 }

@@ -281,7 +281,7 @@ static void bad_tables_are_refused(void)
     projector_free(j);
 }
 
-/* A NUL would end a name early for some and not for others. */
+/* A NUL would end a name early for C strings, but not for slices. */
 static void no_text_holds_a_nul(void)
 {
     static const char *const t[] = {

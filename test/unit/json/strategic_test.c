@@ -11,7 +11,7 @@ static struct json *parse(struct arena *a, const char *text)
     return v;
 }
 
-/* Single quotes stand for double ones, to keep the tables readable. */
+/* Replaces single quotes with double ones, to keep the tables readable. */
 static struct json *quoted(struct arena *a, const char *text)
 {
     char *copy = mem_dup(text, strlen(text));

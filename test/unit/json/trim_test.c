@@ -1,4 +1,4 @@
-/* Trimming: what is kept, what is refused, and that stepping over is never one byte off. */
+/* Trimming: what is kept, what is rejected, and that skipping is never off by one. */
 #include "base/random.h"
 #include "tap.h"
 #include "json/trim.h"
@@ -110,7 +110,7 @@ static void put_value(struct buf *out, struct random *r, int depth)
     buf_putc(out, object ? '}' : ']');
 }
 
-/* Whatever lies beside them, the declared members come out, and of a text cut anywhere nothing does. */
+/* Declared members are kept whatever surrounds them, and truncated text is always rejected. */
 static void is_never_off_by_one(void)
 {
     struct random r;

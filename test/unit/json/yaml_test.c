@@ -138,7 +138,7 @@ static void copies_do_not_share(void)
     EQ_STR(json_to_str(&a, v), S("{\"a\":{\"k\":1},\"b\":{\"k\":2}}"));
 }
 
-static void many_keys_are_told_apart(void)
+static void many_keys_are_distinguished(void)
 {
     auto_arena struct arena a = { 0 };
     auto_buf struct buf text = { 0 };
@@ -157,7 +157,7 @@ static void note(void *context, str path)
     buf_printf(context, STR_FMT ";", STR_ARG(path));
 }
 
-static void duplicates_are_told_and_the_last_wins(void)
+static void duplicates_are_reported_and_the_last_wins(void)
 {
     auto_arena struct arena a = { 0 };
     auto_buf struct buf paths = { 0 };
@@ -177,11 +177,11 @@ static void errors_have_a_place(void)
           "invalid YAML at line 2, column 2: did not find expected ',' or ']' while parsing a flow "
           "sequence");
     fails("a: *x", EINVAL,
-          "invalid YAML at line 1, column 4: an alias to an anchor that does not exist");
+          "invalid YAML at line 1, column 4: an alias refers to an unknown anchor");
     fails("a: &x [*x]", EINVAL,
-          "invalid YAML at line 1, column 8: an anchor that holds an alias to itself");
+          "invalid YAML at line 1, column 8: an anchor contains an alias to itself");
     fails("a: .inf", EINVAL,
-          "invalid YAML at line 1, column 4: infinity and not-a-number cannot be held in JSON");
+          "invalid YAML at line 1, column 4: JSON cannot represent infinity and not-a-number");
     fails("~: 1", EINVAL, "invalid YAML at line 1, column 1: a key cannot be null");
     fails("? [a]\n: 1", EINVAL,
           "invalid YAML at line 1, column 5: a key must be text, a number or a boolean");
@@ -189,12 +189,12 @@ static void errors_have_a_place(void)
         "x: {<<: 5}", EINVAL,
         "invalid YAML at line 1, column 9: a merge key (<<) takes a mapping or a list of mappings");
     fails("!!int abc", EINVAL,
-          "invalid YAML at line 1, column 1: the value is not what its tag says");
+          "invalid YAML at line 1, column 1: the value does not match its tag");
     fails("!!binary aGk=", EINVAL,
-          "invalid YAML at line 1, column 1: !!binary is not supported, write the base64 text "
+          "invalid YAML at line 1, column 1: !!binary is not supported; write the base64 text "
           "without the tag");
     fails("a: \"\x01\"", EINVAL, "invalid YAML at byte 5: control characters are not allowed");
-    fails("a: 1\n---\nb: 2\n", EINVAL, "the YAML holds more than one document, one was expected");
+    fails("a: 1\n---\nb: 2\n", EINVAL, "the YAML has more than one document, expected one");
 }
 
 static void bombs_do_not_explode(void)
@@ -381,8 +381,8 @@ int main(void)
                                         TAP(json_is_yaml),
                                         TAP(anchors_are_copied_and_merged),
                                         TAP(copies_do_not_share),
-                                        TAP(many_keys_are_told_apart),
-                                        TAP(duplicates_are_told_and_the_last_wins),
+                                        TAP(many_keys_are_distinguished),
+                                        TAP(duplicates_are_reported_and_the_last_wins),
                                         TAP(errors_have_a_place),
                                         TAP(bombs_do_not_explode),
                                         TAP(limits_hold),

@@ -151,7 +151,7 @@ static const struct refusal {
 } refusals[] = {
     { 404,
       "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"message\":\"pods \\\"b\\\" not found\",\"code\":404}",
-      KUBE_NOT_FOUND, "get pods a/b: the server says 404 Not Found: pods \"b\" not found" },
+      KUBE_NOT_FOUND, "get pods a/b: server returned 404 Not Found: pods \"b\" not found" },
     { 409, "{\"reason\":\"AlreadyExists\",\"message\":\"m\"}", KUBE_ALREADY_EXISTS,
       "409 Conflict: m" },
     { 409, "{\"reason\":\"Conflict\"}", KUBE_CONFLICT, "409 Conflict" },
@@ -299,7 +299,7 @@ static void requests_are_spread(void)
     enum { GRANTED = 5, N = 70 + GRANTED };
     struct seen seen[N];
     int64_t start = loop_mono_ns(f.loop);
-    kube_grant(f.kube, GRANTED);
+    kube_add_burst(f.kube, GRANTED);
     for (int i = 0; i < N; i++) {
         seen[i] = (struct seen){ .f = &f };
         kube_send(f.kube, &(struct kube_request){ .verb = KUBE_GET,
@@ -344,7 +344,7 @@ static void the_gate_stops_writes(void)
     EQ_INT(f.requests, 1);
     seen = ask(&f, write); /* is not even sent */
     EQ_INT(seen.reason, KUBE_NO_ANSWER);
-    OK(strstr(seen.failure, "does not lead"));
+    OK(strstr(seen.failure, "not the leader"));
     EQ_INT(f.requests, 1);
     kube_gate(f.kube, loop_mono_ns(f.loop) + 5 * NS_PER_S);
     seen = ask(&f, (struct kube_request){ .verb = KUBE_GET, .path = S("/release") });

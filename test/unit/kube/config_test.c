@@ -110,14 +110,14 @@ static void the_first_file_wins(void)
 static const struct {
     const char *context, *text, *says;
 } refused[] = {
-    { NULL, "", "current-context is not set; name one with --context; there is: none" },
+    { NULL, "", "current-context is not set; pass --context; available: none" },
     { "x", "contexts: [{name: a, context: {}}, {name: b, context: {}}]",
-      "/etc/k/config: there is no context \"x\"; there is: a, b" },
+      "/etc/k/config: context \"x\" not found; available: a, b" },
     { "a", "contexts: [{name: a, context: {cluster: c}}]",
-      "/etc/k/config: there is no cluster \"c\"; there is: none" },
+      "/etc/k/config: cluster \"c\" not found; available: none" },
     { "a", "contexts: [{name: a}]", "/etc/k/config: contexts[a] has no context" },
     { "a", "contexts: {a: b}", "/etc/k/config: contexts must be a list" },
-    { NULL, "- just a list", "is no kubeconfig" },
+    { NULL, "- just a list", "is not a kubeconfig" },
     { NULL, "a: [unclosed", "/etc/k/config: " },
     { "a", "contexts: [{name: a, context: {cluster: c}}]\nclusters: [{name: c, cluster: {}}]",
       "clusters[c].cluster.server is missing" },
@@ -127,7 +127,7 @@ static const struct {
     { "a",
       "contexts: [{name: a, context: {cluster: c}}]\n"
       "clusters: [{name: c, cluster: {server: x, certificate-authority-data: '*'}}]",
-      "clusters[c].cluster.certificate-authority-data is no valid base64" },
+      "clusters[c].cluster.certificate-authority-data is not valid base64" },
     { "a",
       "contexts: [{name: a, context: {cluster: c}}]\n"
       "clusters: [{name: c, cluster: {server: x, proxy-url: y}}]",

@@ -171,8 +171,7 @@ static void failing_plugins_say_why(void)
     static const struct {
         const char *script, *says;
     } t[] = {
-        { "#!/bin/sh\necho 'please log in' >&2\nexit 3\n",
-          "it ended with status 3: please log in" },
+        { "#!/bin/sh\necho 'please log in' >&2\nexit 3\n", "exited with status 3: please log in" },
         { "#!/bin/sh\necho nonsense\n", "invalid JSON" },
         { "#!/bin/sh\necho '{\"kind\":\"Other\"}'\n", "must be ExecCredential" },
         { "#!/bin/sh\necho '{\"kind\":\"ExecCredential\",\"status\":{}}'\n",

@@ -222,8 +222,8 @@ static void put_shared_text(struct buf *out, uint64_t number)
 
 static void a_list_without_end(void)
 {
-    endure(&(struct evil){ .head = LIST_HEAD, .unit = put_item }, "the cache is full", 48);
-    endure(&(struct evil){ .head = LIST_HEAD, .unit = put_shared_text }, "the cache is full", 48);
+    endure(&(struct evil){ .head = LIST_HEAD, .unit = put_item }, "cache is full", 48);
+    endure(&(struct evil){ .head = LIST_HEAD, .unit = put_shared_text }, "cache is full", 48);
 }
 
 static void a_list_of_one_object_without_end(void)
@@ -277,9 +277,9 @@ static void put_long_version(struct buf *out, uint64_t number)
 static void words_that_would_be_in_our_next_request(void)
 {
     endure(&(struct evil){ .head = "", .tail = "", .unit = put_long_token, .times = 1 },
-           "a continue token of 500000 bytes", 24);
+           "continue token of 500000 bytes", 24);
     endure(&(struct evil){ .head = "", .tail = "", .unit = put_long_version, .times = 1 },
-           "a resourceVersion of 500000 bytes", 24);
+           "resourceVersion of 500000 bytes", 24);
 }
 
 /* ---- objects */
@@ -376,8 +376,8 @@ static void put_event(struct buf *out, uint64_t number)
 
 static void initial_events_without_end(void)
 {
-    endure(&(struct evil){ .head = "", .unit = put_event, .streams_list = true },
-           "the cache is full", 48);
+    endure(&(struct evil){ .head = "", .unit = put_event, .streams_list = true }, "cache is full",
+           48);
 }
 
 /* ---- answers */

@@ -164,7 +164,7 @@ static void it_is_bounded(void)
     OK(str_find(buf_str(&log), S("state is full")) == SIZE_MAX);
     keep_put(keep, S("k0"), text_of(&a, 220 << 10, 'a')); /* used again: k1 is the oldest now */
     OK(keep_put(keep, S("k8"), text_of(&a, 220 << 10, 'z')));
-    OK(str_find(buf_str(&log), S("the least recently used entry is dropped")) != SIZE_MAX);
+    OK(str_find(buf_str(&log), S("evicted the least recently used entry")) != SIZE_MAX);
     OK(keep_get(keep, S("k1")).p == NULL);
     OK(keep_get(keep, S("k0")).p != NULL);
     pass(&c, 70);

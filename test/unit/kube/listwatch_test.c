@@ -174,7 +174,7 @@ static void resumes_where_it_was(void)
     for (int i = 2; i < 6; i++)
         model_change(&run.m, i, i);
     run_for(&run, NS_PER_S);
-    stream_end(run.m.watches->x, true);
+    exchange_end_stream(run.m.watches->x, true);
     loop_turn(run.m.f.loop);
     model_change(&run.m, 6, 6); /* nobody watches */
     run_for(&run, 5 * NS_PER_S);
@@ -197,7 +197,7 @@ static void a_relist_tells_the_differences(void)
     run_for(&run, NS_PER_S);
     EQ_INT(run.changes, 10);
     /* the watch breaks, the world moves on and history is compacted away */
-    stream_end(run.m.watches->x, true);
+    exchange_end_stream(run.m.watches->x, true);
     loop_turn(run.m.f.loop);
     model_change(&run.m, 0, -1);
     model_change(&run.m, 1, 100);
@@ -225,7 +225,7 @@ static void a_relist_is_not_older(void)
             model_change(&run.m, i, i);
         run_watch(&run);
         run_for(&run, 30 * NS_PER_S);
-        stream_end(run.m.watches->x, true);
+        exchange_end_stream(run.m.watches->x, true);
         loop_turn(run.m.f.loop);
         model_change(&run.m, 0, 5);
         run.m.compacted = run.m.changes.n;
@@ -254,7 +254,7 @@ static void an_absence_needs_no_list(void)
     run_watch(&run);
     run_for(&run, NS_PER_S);
     run.m.away = true;
-    stream_end(run.m.watches->x, true);
+    exchange_end_stream(run.m.watches->x, true);
     run_for(&run, 600 * NS_PER_S);
     model_change(&run.m, 2, 2);
     run.m.away = false;

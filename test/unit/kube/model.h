@@ -81,7 +81,7 @@ static UNUSED void model_change(struct model *m, int thing, int64_t size)
 {
     vec_push(&m->changes, ((struct change){ thing, size }));
     for (struct model_watch *w = m->watches; w; w = w->next)
-        stream_wake(w->x);
+        exchange_wake_stream(w->x);
 }
 
 static const char gone_status[] = "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\","
@@ -273,23 +273,23 @@ static UNUSED void model_serve(struct fake *f, struct exchange *x)
     struct model *m = (struct model *)f;
     struct arena *a = exchange_arena(x);
     str query = exchange_query(x), value, rv = S(""), token = S("");
-    query_get(a, query, S("resourceVersion"), &rv);
+    uri_query_get(a, query, S("resourceVersion"), &rv);
     if (m->away) {
         exchange_abort(x);
         return;
     }
     if (m->refuses_versions && rv.n &&
-        query_get(a, query, S("resourceVersionMatch"), &value) == 1) {
+        uri_query_get(a, query, S("resourceVersionMatch"), &value) == 1) {
         m->expirings++;
         fake_answer(x, 410, gone_status);
         return;
     }
-    if (query_get(a, query, S("watch"), &value) == 1) {
-        model_watch(m, x, rv, query_get(a, query, S("sendInitialEvents"), &value) == 1);
+    if (uri_query_get(a, query, S("watch"), &value) == 1) {
+        model_watch(m, x, rv, uri_query_get(a, query, S("sendInitialEvents"), &value) == 1);
         return;
     }
-    query_get(a, query, S("continue"), &token);
-    model_list(m, x, token, query_get(a, query, S("limit"), &value) == 1);
+    uri_query_get(a, query, S("continue"), &token);
+    model_list(m, x, token, uri_query_get(a, query, S("limit"), &value) == 1);
 }
 
 static UNUSED void model_start(struct model *m)

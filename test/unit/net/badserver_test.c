@@ -229,7 +229,7 @@ static void reset_by_peer(void)
     close_bad(&b);
 }
 
-/* A reused connection that dies under a request: GET is made again elsewhere, POST is not. */
+/* A reused connection fails during a request: GET is retried on another one, POST is not. */
 static void dead_while_idle(void)
 {
     for (int post = 0; post < 2; post++) {
@@ -268,7 +268,7 @@ static void unasked_bytes(void)
     wait_result(&b, &r);
     raw_send(conn, S("HTTP/1.1 408 Request Timeout\r\n\r\n"));
     raw_wait_closed(conn);
-    send_call(&b, &r, "POST"); /* nothing of it went to the dead one */
+    send_call(&b, &r, "POST"); /* none of it was sent on the failed connection */
     conn = wait_request(&b, 1);
     raw_send(conn, S("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"));
     wait_result(&b, &r);
@@ -310,7 +310,7 @@ static void unknown_host(void)
     wait_result(&b, &r);
     EQ_INT(r.code, EHOSTUNREACH);
     OK(strstr(r.text, "no-such-host.invalid"));
-    send_call(&b, &r, "GET"); /* the client goes while the lookup is under way */
+    send_call(&b, &r, "GET"); /* the client is freed during the lookup */
     loop_turn(b.loop);
     close_bad(&b);
     EQ_INT(r.code, ECANCELED);
@@ -352,13 +352,13 @@ static void http2_refused_stream(void)
     struct bad b;
     struct result r;
     open_bad(&b, (struct http_client_options){ .http2_plain = true });
-    send_call(&b, &r, "POST"); /* refused unprocessed: any method is sent again */
+    send_call(&b, &r, "POST"); /* refused unprocessed: any method is retried */
     struct raw *conn = accept_http2(&b, 0);
     send_bytes(conn, "\0\0\4\3\0\0\0\0\1\0\0\0\7", 13); /* RST_STREAM 1 REFUSED_STREAM */
     size_t before = conn->in.n;
     while (conn->in.n < before + 40)
         loop_turn(b.loop);
-    char head[] = "\0\0\1\1\5\0\0\0\3\x88"; /* stream 3: 200 and the end */
+    char head[] = "\0\0\1\1\5\0\0\0\3\x88"; /* stream 3: 200 and END_STREAM */
     send_bytes(conn, head, sizeof(head) - 1);
     wait_result(&b, &r);
     EQ_INT(r.code, 0);
@@ -373,7 +373,7 @@ static void http2_goaway(void)
     open_bad(&b, (struct http_client_options){ .http2_plain = true });
     send_call(&b, &r, "POST");
     struct raw *conn = accept_http2(&b, 0);
-    /* GOAWAY that accepts stream 1: its answer still comes, the next call goes elsewhere. */
+    /* GOAWAY that accepts stream 1: its response still arrives, the next call uses another connection. */
     send_bytes(conn, "\0\0\10\7\0\0\0\0\0\0\0\0\1\0\0\0\0", 17);
     size_t before = conn->in.n;
     for (int i = 0; i < 5; i++)                                      /* let it arrive */
@@ -438,7 +438,7 @@ static void http2_cut(void)
     }
 }
 
-/* A link that went silent is found out by a ping nobody answers. */
+/* A connection that has gone silent is detected by an unanswered ping. */
 static void http2_silence(void)
 {
     struct bad b;

@@ -1,4 +1,4 @@
-/* Client against server, joined in every way: answers, streams, cancelling, pausing, limits, drain.
+/* Client against server in every mode: answers, streams, cancelling, pausing, limits, drain.
  * */
 #include "harness.h"
 
@@ -10,7 +10,7 @@ static struct loop *handler_loop;
 static int requests_seen, streams_open, streams_closed, streams_complete;
 static struct exchange *held;     /* by /hold */
 static struct exchange *watching; /* by /watch */
-static char events[64];           /* for /watch to send, one a pull */
+static char events[64];           /* for /watch to send, one per pull */
 static bool watch_ends;
 
 static enum stream_more watch_pull(void *context UNUSED, struct buf *out, size_t room UNUSED)
@@ -68,7 +68,7 @@ static void answer_identity(struct exchange *x)
 {
     const struct tls_peer *peer = exchange_peer(x);
     auto_buf struct buf b = { 0 };
-    buf_put(&b, peer ? peer->user : S("nobody"));
+    buf_put(&b, peer ? peer->user : S("anonymous"));
     for (size_t i = 0; peer && i < peer->group_count; i++)
         buf_printf(&b, "," STR_FMT, STR_ARG(peer->groups[i]));
     exchange_answer_buf(x, 200, TEXT, &b);
@@ -101,14 +101,14 @@ static void on_request(void *context UNUSED, struct exchange *x)
     } else if (str_eq(path, S("/big"))) {
         int64_t *left = mem_zero(1, sizeof(*left));
         str size;
-        query_get(exchange_arena(x), exchange_query(x), S("n"), &size);
+        uri_query_get(exchange_arena(x), exchange_query(x), S("n"), &size);
         str_to_i64(size, left);
         bool zip = str_find(exchange_query(x), S("zip")) != SIZE_MAX;
         open_stream(x, (struct stream_source){ big_pull, .context = left, .length = -1,
                                                .compress = zip });
     } else if (str_eq(path, S("/cut"))) {
         open_stream(x, (struct stream_source){ cut_pull, .length = -1 });
-    } else if (str_eq(path, S("/short"))) { /* says 10 bytes, has 4 */
+    } else if (str_eq(path, S("/short"))) { /* announces 10 bytes, sends 4 */
         open_stream(x, (struct stream_source){ cut_pull, .length = 10 });
     } else {
         exchange_answer(x, 404, TEXT, S("no such page"));
@@ -122,7 +122,7 @@ static void open_net(struct net *n, struct mode mode)
     pulled = 0;
     watch_ends = false;
     net_open(n, mode, (struct http_server_options){ .on_request = on_request },
-             (struct http_client_options){ .rest_ns = 3600 * NS_PER_S });
+             (struct http_client_options){ .read_delay_ns = 3600 * NS_PER_S });
     handler_loop = n->loop;
 }
 
@@ -171,7 +171,7 @@ static void identity(struct net *n)
     struct outcome a = { 0 };
     outcome_send(&a, n, (struct http_request){ .target = S("/identity") });
     outcome_wait(&a);
-    EQ_OUTCOME(&a, 200, n->mode.tls ? S("alice,dev,ops") : S("nobody"));
+    EQ_OUTCOME(&a, 200, n->mode.tls ? S("alice,dev,ops") : S("anonymous"));
     buf_done(&a.body);
 }
 
@@ -223,13 +223,13 @@ static void watches(struct net *n)
         loop_turn(n->loop);
     for (int i = 1; i <= 3; i++) {
         snprintf(events, sizeof(events), "event %d", i);
-        stream_wake(watching);
+        exchange_wake_stream(watching);
         while (a.chunks < (size_t)i)
             loop_turn(n->loop);
     }
     EQ_STR(buf_str(&a.body), S("event 1\nevent 2\nevent 3\n"));
     watch_ends = true;
-    stream_wake(watching);
+    exchange_wake_stream(watching);
     outcome_wait(&a);
     EQ_INT(a.code, 0);
     net_settle(n);
@@ -241,10 +241,10 @@ static void watches(struct net *n)
 static void tell(const char *event)
 {
     snprintf(events, sizeof(events), "%s", event);
-    stream_wake(watching);
+    exchange_wake_stream(watching);
 }
 
-/* The rest of this client is an hour, so what comes in the test came without one. */
+/* The read delay of this client is one hour, so whatever arrives in the test was not delayed. */
 static void patience(struct net *n)
 {
     struct outcome a = { 0 }, b = { 0 };
@@ -252,7 +252,7 @@ static void patience(struct net *n)
     outcome_send(&a, n, (struct http_request){ .target = S("/watch") });
     while (!a.heads)
         loop_turn(n->loop);
-    http_call_patient(a.call);
+    http_call_allow_delay(a.call);
     tell("after a quiet while: at once");
     while (a.chunks < 1)
         loop_turn(n->loop);
@@ -260,7 +260,7 @@ static void patience(struct net *n)
     net_settle(n);
     EQ_INT(a.chunks, rests ? 1 : 2);
     outcome_send(&b, n, (struct http_request){ .target = S("/hello") });
-    outcome_wait(&b); /* never late, and with HTTP/2 it brings along what waited */
+    outcome_wait(&b); /* never delayed, and with HTTP/2 it also delivers what waited */
     EQ_OUTCOME(&b, 200, S("hello"));
     while (a.chunks < 2 && n->mode.http2)
         loop_turn(n->loop);
@@ -276,7 +276,7 @@ static void watch_ended_from_outside(struct net *n)
         outcome_send(&a, n, (struct http_request){ .target = S("/watch") });
         while (!a.heads)
             loop_turn(n->loop);
-        stream_end(watching, cut);
+        exchange_end_stream(watching, cut);
         outcome_wait(&a);
         EQ_INT(a.code != 0, cut);
         net_settle(n);
@@ -300,7 +300,7 @@ static void cancelled_watch_is_told(struct net *n)
     EQ_INT(a.dones, 0);
 }
 
-/* In every callback and before any, and the client goes on working. */
+/* Cancel in every callback and before any; the client continues to work. */
 static void cancelling(struct net *n)
 {
     struct outcome in_head = { .cancel_at = SIZE_MAX }, in_data = { .cancel_at = 1 },
@@ -326,7 +326,7 @@ static void cancelling(struct net *n)
     buf_done(&in_data.body), buf_done(&after.body);
 }
 
-/* A paused call stops the server after a window or the kernel's buffers, and nobody else. */
+/* A paused call stops the server after a window or the kernel's buffers, and no other call. */
 static void pausing(struct net *n)
 {
     struct outcome slow = { .pause_at = 1 }, other = { 0 };
@@ -391,9 +391,9 @@ static void deadlines(struct net *n)
     outcome_wait(&a);
     EQ_INT(a.code, ETIMEDOUT);
     if (held) {
-        while (!exchange_gone(held))
+        while (!exchange_is_gone(held))
             loop_turn(n->loop);
-        exchange_answer(held, 200, TEXT, S("to nobody"));
+        exchange_answer(held, 200, TEXT, S("unread"));
     }
 }
 
@@ -409,17 +409,17 @@ static void late_answers(struct net *n)
     buf_done(&a.body);
 }
 
-static void stream_to_nobody(struct net *n)
+static void stream_to_disconnected(struct net *n)
 {
     struct outcome a = { 0 };
     outcome_send(&a, n, (struct http_request){ .target = S("/hold") });
     while (!held)
         loop_turn(n->loop);
     http_call_cancel(a.call);
-    while (!exchange_gone(held))
+    while (!exchange_is_gone(held))
         loop_turn(n->loop);
     open_stream(held, (struct stream_source){ watch_pull, .context = &watching, .length = -1 });
-    EQ_INT(streams_open, 1); /* closed comes, but not from inside */
+    EQ_INT(streams_open, 1); /* closed() is called, but not from inside */
     loop_turn(n->loop);
     EQ_INT(streams_open, 0);
 }
@@ -454,7 +454,7 @@ static void many_watches(struct net *n)
     }
     EQ_INT(streams_open, WATCHES);
     EQ_INT(http_client_connections(n->client), n->mode.http2 ? 1 : WATCHES);
-    http_client_free(n->client); /* all are told, here and there */
+    http_client_free(n->client); /* both sides are notified */
     n->client = NULL;
     for (size_t i = 0; i < WATCHES; i++)
         EQ_INT(all[i].code, ECANCELED);
@@ -501,7 +501,7 @@ static void draining(struct net *n)
     net_settle(n);
     OK(!drained);
     outcome_send(&late, n, (struct http_request){ .target = S("/hello") });
-    outcome_wait(&late); /* nobody listens any more */
+    outcome_wait(&late); /* the server does not listen any more */
     OK(late.code != 0);
     exchange_answer(held, 200, TEXT, S("finished"));
     outcome_wait(&slow);
@@ -512,7 +512,7 @@ static void draining(struct net *n)
     buf_done(&slow.body);
 }
 
-/* The client does not notice that its idle connection was closed: the call is made again. */
+/* The client has not noticed that its idle connection was closed: the call is retried. */
 static void server_restarts(struct net *n)
 {
     struct outcome a = { 0 }, b = { 0 };
@@ -624,7 +624,7 @@ static void tokens_rotate(struct net *n)
     struct outcome a = { 0 };
     outcome_send(&a, n, (struct http_request){ .target = S("/identity") });
     outcome_wait(&a);
-    EQ_OUTCOME(&a, 200, S("nobody"));
+    EQ_OUTCOME(&a, 200, S("anonymous"));
     buf_done(&a.body);
 }
 
@@ -661,7 +661,7 @@ CASE(pausing_compressed)
 CASE(broken_answers)
 CASE(deadlines)
 CASE(late_answers)
-CASE(stream_to_nobody)
+CASE(stream_to_disconnected)
 CASE(thousands)
 CASE(many_watches)
 CASE(bad_requests)
@@ -688,7 +688,7 @@ int main(void)
                                               TAP(test_broken_answers),
                                               TAP(test_deadlines),
                                               TAP(test_late_answers),
-                                              TAP(test_stream_to_nobody),
+                                              TAP(test_stream_to_disconnected),
                                               TAP(test_thousands),
                                               TAP(test_many_watches),
                                               TAP(test_bad_requests),

@@ -1,5 +1,5 @@
-/* A server and a client of src/net on one loop, in all the ways they can be joined. A test walks
- * over `modes`, calls net_open(), sends calls, turns the loop and closes. */
+/* A server and a client of src/net on one loop, in every combination of protocol, TLS and time. A test
+ * iterates over `modes`, calls net_open(), sends calls, turns the loop and calls net_close(). */
 #ifndef FLYBALL_TEST_HARNESS_H
 #define FLYBALL_TEST_HARNESS_H
 
@@ -21,7 +21,7 @@ static const struct mode modes[] = {
     { "HTTP/2 TLS, virtual time", LOOP_VIRTUAL, true, true },
 };
 
-/* Certificates are made once: keys take time under the sanitizers. */
+/* Created once: generating keys is slow under the sanitizers. */
 struct certificates {
     struct cert_pair ca, server, client;
 };
@@ -103,7 +103,7 @@ static UNUSED struct tls *client_tls(bool with_certificate)
     return tls;
 }
 
-/* The options say what differs from the usual; address, TLS and the URL are set here. */
+/* The options set what differs from the defaults; address, TLS and URL are set here. */
 static UNUSED void net_open(struct net *n, struct mode mode, struct http_server_options server,
                             struct http_client_options client)
 {
@@ -122,8 +122,8 @@ static UNUSED void net_open(struct net *n, struct mode mode, struct http_server_
     tls_unref(client.tls);
 }
 
-/* Turns until nothing has happened for a while: for what must NOT happen. Virtual time only jumps
- * when all is quiet, so there the timer alone says it. */
+/* net_settle() turns the loop for a while, to check that something does NOT happen. Virtual time only
+ * jumps when nothing can run, so there the timer alone is enough. */
 struct pause_timer {
     struct timer timer;
     bool over;
@@ -150,7 +150,7 @@ static UNUSED void net_close(struct net *n)
     loop_free(n->loop);
 }
 
-/* What became of a call. */
+/* What a call has received so far. */
 struct outcome {
     struct net *net;
     struct http_call *call;

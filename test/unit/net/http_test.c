@@ -4,14 +4,14 @@
 
 static void values_name_tokens(void)
 {
-    OK(http_value_has(S("gzip"), S("gzip")));
-    OK(http_value_has(S("deflate, GZIP;q=0.5, br"), S("gzip")));
-    OK(http_value_has(S("gzip;q=1.0"), S("gzip")));
-    OK(!http_value_has(S("gzip;q=0"), S("gzip")));
-    OK(!http_value_has(S("gzip; q=0.000"), S("gzip")));
-    OK(!http_value_has(S("x-gzip"), S("gzip")));
-    OK(!http_value_has(S(""), S("gzip")));
-    OK(!http_value_has((str){ 0 }, S("gzip")));
+    OK(http_value_has_token(S("gzip"), S("gzip")));
+    OK(http_value_has_token(S("deflate, GZIP;q=0.5, br"), S("gzip")));
+    OK(http_value_has_token(S("gzip;q=1.0"), S("gzip")));
+    OK(!http_value_has_token(S("gzip;q=0"), S("gzip")));
+    OK(!http_value_has_token(S("gzip; q=0.000"), S("gzip")));
+    OK(!http_value_has_token(S("x-gzip"), S("gzip")));
+    OK(!http_value_has_token(S(""), S("gzip")));
+    OK(!http_value_has_token((str){ 0 }, S("gzip")));
 }
 
 static void headers_are_found_and_judged(void)
@@ -21,12 +21,12 @@ static void headers_are_found_and_judged(void)
     EQ_STR(http_header_get(h, S("CONTENT-TYPE")), S("a"));
     OK(http_header_get(h, S("x")).p != NULL);
     OK(http_header_get(h, S("y")).p == NULL);
-    OK(http_header_valid((struct http_header){ S("x-a_b"), S("tab\tand \xc3\xa4") }));
-    OK(!http_header_valid((struct http_header){ S(""), S("v") }));
-    OK(!http_header_valid((struct http_header){ S("a b"), S("v") }));
-    OK(!http_header_valid((struct http_header){ S("a:"), S("v") }));
-    OK(!http_header_valid((struct http_header){ S("a"), S("v\r") }));
-    OK(!http_header_valid((struct http_header){ S("a"), S("v\0w") }));
+    OK(http_header_is_valid((struct http_header){ S("x-a_b"), S("tab\tand \xc3\xa4") }));
+    OK(!http_header_is_valid((struct http_header){ S(""), S("v") }));
+    OK(!http_header_is_valid((struct http_header){ S("a b"), S("v") }));
+    OK(!http_header_is_valid((struct http_header){ S("a:"), S("v") }));
+    OK(!http_header_is_valid((struct http_header){ S("a"), S("v\r") }));
+    OK(!http_header_is_valid((struct http_header){ S("a"), S("v\0w") }));
     EQ_STR(str_c(http_reason(404)), S("Not Found"));
     EQ_STR(str_c(http_reason(299)), S("Unknown"));
 }
@@ -62,15 +62,15 @@ static void queries(void)
     auto_arena struct arena a = { 0 };
     str rest = S("a=1&&b&c=&=d&a=2"), name, value;
     auto_buf struct buf seen = { 0 };
-    while (query_next(&rest, &name, &value))
+    while (uri_query_next(&rest, &name, &value))
         buf_printf(&seen, "[" STR_FMT "|" STR_FMT "]", STR_ARG(name), STR_ARG(value));
     EQ_STR(buf_str(&seen), S("[a|1][b|][c|][|d][a|2]"));
-    EQ_INT(query_get(&a, S("x=1&fieldSelector=a%3Db+c"), S("fieldSelector"), &value), 1);
+    EQ_INT(uri_query_get(&a, S("x=1&fieldSelector=a%3Db+c"), S("fieldSelector"), &value), 1);
     EQ_STR(value, S("a=b c"));
-    EQ_INT(query_get(&a, S("x=1"), S("y"), &value), 0);
-    EQ_INT(query_get(&a, S(""), S("y"), &value), 0);
-    EQ_INT(query_get(&a, S("y=%"), S("y"), &value), -EINVAL);
-    EQ_INT(query_get(&a, S("%79=3"), S("y"), &value), 1);
+    EQ_INT(uri_query_get(&a, S("x=1"), S("y"), &value), 0);
+    EQ_INT(uri_query_get(&a, S(""), S("y"), &value), 0);
+    EQ_INT(uri_query_get(&a, S("y=%"), S("y"), &value), -EINVAL);
+    EQ_INT(uri_query_get(&a, S("%79=3"), S("y"), &value), 1);
 }
 
 static void urls(void)

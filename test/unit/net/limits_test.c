@@ -1,4 +1,4 @@
-/* What clients may cost: answers they do not read, headers that unfold, frames that bring no work, and
+/* What clients may cost: answers they do not read, headers that decompress to more, frames without work, and
  * requests that two servers would read differently. HTTP/2 is written by hand, byte for byte. */
 #include "raw.h"
 
@@ -17,7 +17,7 @@ enum { BIG = 1024 * 1024, BLOCK = 64 * 1024 };
 
 static struct loop *loop;
 static struct http_server *server;
-static int requests_seen, limits_told;
+static int requests_seen, limits_reported;
 static char last_limit[256];
 
 static void on_request(void *context UNUSED, struct exchange *x)
@@ -35,16 +35,16 @@ static void on_request(void *context UNUSED, struct exchange *x)
 static void on_limited(void *context UNUSED, const char *peer, const char *what)
 {
     OK(strstr(peer, "127.0.0.1:") == peer);
-    limits_told++;
+    limits_reported++;
     snprintf(last_limit, sizeof(last_limit), "%s", what);
 }
 
 static void open_server(struct http_server_options o)
 {
     err_t e;
-    requests_seen = limits_told = 0;
+    requests_seen = limits_reported = 0;
     o.on_request = on_request;
-    o.limited = on_limited;
+    o.on_limit = on_limited;
     OK_CALL(loop_new(&(struct loop_options){ 0 }, &loop, &e), &e);
     OK_CALL(http_server_new(loop, &o, &server, &e), &e);
 }
@@ -170,7 +170,7 @@ static void turn_for(int64_t ms)
     timer_stop(&timer);
 }
 
-/* ---- answers that nobody reads */
+/* ---- answers that clients do not read */
 
 static void streams_that_stall_are_reset(void)
 {
@@ -185,8 +185,8 @@ static void streams_that_stall_are_reset(void)
     str code = { 0 };
     EQ_INT(count_frames(&r, RST_STREAM, &code), STREAMS);
     OK(code.n == 4 && code.p[3] == CANCEL);
-    OK(limits_told && strstr(last_limit, "does not open"));
-    OK(!r.closed); /* the connection may go on */
+    OK(limits_reported && strstr(last_limit, "does not read them"));
+    OK(!r.closed); /* the connection stays open */
     send_get(&r, 1 + 2 * STREAMS, "/small");
     send_window(&r, 1 + 2 * STREAMS, 100);
     while (data_bytes(&r) < 2 && !r.closed)
@@ -196,14 +196,14 @@ static void streams_that_stall_are_reset(void)
     close_server();
 }
 
-/* Slower than the limit allows for one silence, but never silent for so long. */
+/* Reads more slowly than the timeout in total, but never pauses for that long. */
 static void slow_readers_are_served(void)
 {
     open_server((struct http_server_options){ .write_timeout_ns = 120 * NS_PER_MS });
     struct raw r;
     dial_http2(&r, 8192);
     send_get(&r, 1, "/block");
-    for (size_t got = 0; got < BLOCK && !r.closed && !limits_told;) {
+    for (size_t got = 0; got < BLOCK && !r.closed && !limits_reported;) {
         turn_for(40);
         got = data_bytes(&r);
         send_window(&r, 1, 8192);
@@ -211,7 +211,7 @@ static void slow_readers_are_served(void)
     }
     EQ_INT(data_bytes(&r), BLOCK);
     EQ_INT(count_frames(&r, RST_STREAM, NULL), 0);
-    EQ_INT(limits_told, 0);
+    EQ_INT(limits_reported, 0);
     raw_close(&r);
     close_server();
 }
@@ -237,7 +237,7 @@ static void requests_wait_for_their_turn(void)
     close_server();
 }
 
-static void laggards_are_closed_beyond_the_total(void)
+static void stale_clients_are_closed_beyond_the_total(void)
 {
     enum { PEERS = 16 };
     open_server((struct http_server_options){ .max_unread_bytes = 8 * BIG });
@@ -247,7 +247,7 @@ static void laggards_are_closed_beyond_the_total(void)
         send_get(&r[i], 1, "/big");
         turn_for(2);
     }
-    while (!limits_told)
+    while (!limits_reported)
         loop_turn(loop);
     turn_for(20);
     OK(http_server_connections(server) < PEERS);
@@ -281,7 +281,7 @@ static void send_folded(struct raw *r, uint32_t stream, size_t times)
     send_frame(r, HEADERS, END_STREAM | END_HEADERS, stream, buf_str(&block));
 }
 
-static void headers_that_unfold(void)
+static void headers_that_decompress(void)
 {
     open_server((struct http_server_options){ 0 });
     struct raw r;
@@ -290,7 +290,7 @@ static void headers_that_unfold(void)
     while (!data_bytes(&r) && !r.closed)
         loop_turn(loop);
     EQ_INT(requests_seen, 1);
-    send_folded(&r, 3, 30); /* 90 KB of headers: 431, and the connection goes on */
+    send_folded(&r, 3, 30); /* 90 KB of headers: 431, and the connection stays open */
     while (count_frames(&r, HEADERS, NULL) < 2 && !r.closed)
         loop_turn(loop);
     EQ_INT(requests_seen, 1);
@@ -298,7 +298,7 @@ static void headers_that_unfold(void)
     send_folded(&r, 5, 5000); /* 15 MB */
     raw_wait_closed(&r);
     EQ_INT(requests_seen, 1);
-    OK(limits_told && strstr(last_limit, "headers"));
+    OK(limits_reported && strstr(last_limit, "headers"));
     raw_close(&r);
     close_server();
 }
@@ -365,9 +365,9 @@ static void rapid_resets(void)
     close_server();
 }
 
-/* ---- requests that can be read in two ways */
+/* ---- ambiguous requests */
 
-static void two_readings(void)
+static void ambiguous_framing(void)
 {
     static const char *const requests[] = {
         "GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
@@ -433,11 +433,11 @@ int main(void)
     return tap_run((struct tap_case[]){ TAP(streams_that_stall_are_reset),
                                         TAP(slow_readers_are_served),
                                         TAP(requests_wait_for_their_turn),
-                                        TAP(laggards_are_closed_beyond_the_total),
-                                        TAP(headers_that_unfold),
+                                        TAP(stale_clients_are_closed_beyond_the_total),
+                                        TAP(headers_that_decompress),
                                         TAP(floods_end_the_connection),
                                         TAP(rapid_resets),
-                                        TAP(two_readings),
+                                        TAP(ambiguous_framing),
                                         TAP(two_authorities),
                                         { 0 } });
 }

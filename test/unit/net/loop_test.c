@@ -122,9 +122,9 @@ static void deferred_calls_run_by_phase(void)
     loop_defer(loop, LOOP_FLUSH, &flush.deferred, on_call);
     loop_defer(loop, LOOP_COMMIT, &commit.deferred, on_call);
     loop_defer(loop, LOOP_SOON, &soon.deferred, on_call);
-    loop_defer(loop, LOOP_SOON, &soon.deferred, on_call); /* once is enough */
+    loop_defer(loop, LOOP_SOON, &soon.deferred, on_call); /* runs once */
     loop_defer(loop, LOOP_SOON, &never.deferred, on_call);
-    deferred_cancel(&never.deferred);
+    loop_cancel_deferred(&never.deferred);
     loop_turn(loop);
     EQ_STR(buf_str(&trace), S("scfL"));
     loop_free(loop);
@@ -140,7 +140,7 @@ static void deferring_for_ever_does_not_starve(void)
     timer_set(loop, &t.timer, loop_mono_ns(loop), on_tick);
     loop_turn(loop);
     OK(t.fired_at != 0);
-    deferred_cancel(&c.deferred);
+    loop_cancel_deferred(&c.deferred);
     loop_free(loop);
 }
 
@@ -156,7 +156,7 @@ struct job {
 static void job_run(struct work *work)
 {
     struct job *j = container_of(work, struct job, work);
-    usleep(200000); /* stands for work; time must not jump meanwhile */
+    usleep(200000); /* simulates work; time must not jump meanwhile */
     j->result = 42;
 }
 
@@ -184,7 +184,7 @@ static void work_holds_virtual_time(void)
     struct tick t = { .loop = loop, .name = "" };
     int64_t start = loop_mono_ns(loop);
     timer_set(loop, &t.timer, start + NS_PER_S, on_tick);
-    worker_do(w, &j.work);
+    worker_submit(w, &j.work);
     while (!t.fired_at)
         loop_turn(loop);
     OK(j.done);
@@ -201,7 +201,7 @@ static void freeing_waits_for_work(void)
     struct job j[3] = { 0 };
     for (size_t i = 0; i < countof(j); i++) {
         j[i] = (struct job){ .work = { job_run, job_done }, .loop = loop };
-        worker_do(w, &j[i].work);
+        worker_submit(w, &j[i].work);
     }
     worker_free(w);
     for (size_t i = 0; i < countof(j); i++)
@@ -214,7 +214,7 @@ static void callbacks_see_the_time_after_the_wait(void)
 {
     struct job j = { .work = { job_run, job_done }, .loop = make((struct loop_options){ 0 }) };
     struct worker *w = worker(j.loop);
-    worker_do(w, &j.work);
+    worker_submit(w, &j.work);
     while (!j.done)
         loop_turn(j.loop);
     OK(j.behind_ns < 150 * NS_PER_MS);
@@ -250,7 +250,7 @@ static int64_t awake_in_wait(struct loop_options options, bool working)
     timer_set(loop, &t, loop_mono_ns(loop) + NS_PER_MS, nothing);
     loop_turn(loop);
     if (working)
-        worker_do(w, &j.work);
+        worker_submit(w, &j.work);
     else
         timer_set(loop, &t, loop_mono_ns(loop) + 20 * NS_PER_MS, nothing);
     int64_t before = awake_ns();
@@ -266,9 +266,9 @@ static void a_short_wait_is_spent_awake(void)
 {
     if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
         SKIP("one processor is not to be kept from others");
-    struct loop_options lingering = { .linger_ns = 20 * NS_PER_MS };
+    struct loop_options lingering = { .busy_poll_ns = 20 * NS_PER_MS };
     OK(awake_in_wait(lingering, false) > NS_PER_MS);
-    OK(awake_in_wait(lingering, true) < NS_PER_MS); /* the processor is for the work */
+    OK(awake_in_wait(lingering, true) < NS_PER_MS); /* the CPU is left to the worker */
     OK(awake_in_wait((struct loop_options){ 0 }, false) < NS_PER_MS);
 }
 
@@ -387,7 +387,7 @@ static void children_are_bounded(void)
     OK(strstr(e.text, "/no/such/program"));
     o.argv = (const char *[]){ "sleep", "60", NULL };
     OK_CALL(child_start(loop, &o, &child, &e), &e);
-    child_abandon(child);
+    child_kill(child);
     loop_free(loop);
 }
 

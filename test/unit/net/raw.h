@@ -1,4 +1,4 @@
-/* A bare TCP peer on the loop, for tests that send what no client or server would. */
+/* A plain TCP peer on the loop, for tests that send bytes that no real client or server would send. */
 #ifndef FLYBALL_TEST_RAW_H
 #define FLYBALL_TEST_RAW_H
 
@@ -57,7 +57,7 @@ static UNUSED void raw_send(struct raw *r, str bytes)
         if (n > 0)
             bytes = str_from(bytes, (size_t)n);
         else if (errno != EAGAIN)
-            return; /* the other side may close while we still write */
+            return; /* the other side may close while this one still writes */
         else
             loop_turn(r->loop);
     }
@@ -68,7 +68,7 @@ static UNUSED bool raw_has(const struct raw *r, str text)
     return str_find(buf_str(&r->in), text) != SIZE_MAX;
 }
 
-/* Turns until `text` has come or the other side has closed. */
+/* Turns until `text` has arrived or the other side has closed. */
 static UNUSED bool raw_wait(struct raw *r, str text)
 {
     while (!raw_has(r, text) && !r->closed)

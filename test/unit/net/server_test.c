@@ -1,4 +1,4 @@
-/* The server against peers that pipeline, dawdle, break the rules or want too much. */
+/* The server against clients that pipeline, are slow, break the protocol or exceed limits. */
 #include "raw.h"
 
 static struct loop *loop;
@@ -62,7 +62,7 @@ static void dial(struct raw *r)
     raw_connect(r, loop, http_server_port(server));
 }
 
-/* Every byte of a request may come alone. */
+/* Every byte of a request may arrive by itself. */
 static void byte_by_byte(void)
 {
     open_server((struct http_server_options){ 0 });
@@ -96,7 +96,7 @@ static void pipelined(void)
     size_t three = str_find(buf_str(&r.in), S("abcde")), four = str_find(buf_str(&r.in), S("/4"));
     OK(one < two && two < three && three < four && four != SIZE_MAX);
     OK(raw_has(&r, S("connection: close")));
-    EQ_INT(requests_seen, 4); /* what follows "close" is not looked at */
+    EQ_INT(requests_seen, 4); /* bytes after "close" are ignored */
     raw_close(&r);
     close_server();
 }
@@ -245,7 +245,7 @@ static void dawdlers(void)
     close_server();
 }
 
-/* A peer that asks for more than it reads is cut off, and costs bounded memory until then. */
+/* A client that requests more than it reads is disconnected, and uses bounded memory until then. */
 static void non_readers(void)
 {
     open_server((struct http_server_options){ .write_timeout_ns = 50 * NS_PER_MS });
@@ -275,11 +275,11 @@ static void peers_that_leave(void)
     raw_send(&b, S("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n"));
     while (!waiting_count)
         loop_turn(loop);
-    OK(!exchange_gone(waiting[0]));
+    OK(!exchange_is_gone(waiting[0]));
     raw_close(&b);
-    while (!exchange_gone(waiting[0]))
+    while (!exchange_is_gone(waiting[0]))
         loop_turn(loop);
-    EQ_STR(exchange_path(waiting[0]), S("/wait")); /* still the handler's */
+    EQ_STR(exchange_path(waiting[0]), S("/wait")); /* still owned by the handler */
     exchange_answer(waiting[0], 200, (struct http_headers){ 0 }, S("x"));
     close_server();
 }
@@ -294,7 +294,7 @@ static void server_leaves_first(void)
     while (!waiting_count)
         loop_turn(loop);
     http_server_free(server);
-    OK(exchange_gone(waiting[0]));
+    OK(exchange_is_gone(waiting[0]));
     EQ_STR(exchange_method(waiting[0]), S("GET"));
     exchange_abort(waiting[0]);
     raw_wait_closed(&r);
@@ -353,22 +353,22 @@ static void unusable_addresses(void)
 
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/* HTTP/2: garbage after the preface gets GOAWAY and the end. */
+/* HTTP/2: garbage after the preface gets GOAWAY, and the connection ends. */
 static void http2_garbage(void)
 {
     open_server((struct http_server_options){ 0 });
     struct raw r;
     dial(&r);
     raw_send(&r, str_c(preface));
-    raw_send(&r, S("this is not a settings frame, it is text that nobody understands"));
+    raw_send(&r, S("this is not a settings frame, it is text without meaning"));
     raw_wait_closed(&r);
     OK(r.in.n > 9);
     raw_close(&r);
     close_server();
 }
 
-/* HTTP/2: headers that never end, one byte at a time, are given up. */
-static void http2_dawdler(void)
+/* HTTP/2: a request that never ends is refused after the timeout. */
+static void http2_slow_body(void)
 {
     open_server((struct http_server_options){ .header_timeout_ns = 20 * NS_PER_MS,
                                               .body_timeout_ns = 20 * NS_PER_MS,
@@ -402,6 +402,6 @@ int main(void)
                                         TAP(refusals_in_own_words),
                                         TAP(unusable_addresses),
                                         TAP(http2_garbage),
-                                        TAP(http2_dawdler),
+                                        TAP(http2_slow_body),
                                         { 0 } });
 }

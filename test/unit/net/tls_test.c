@@ -1,4 +1,4 @@
-/* Certificates and TLS: making, verifying, refusing, reloading. */
+/* Certificates and TLS: creating, verifying, rejecting, reloading. */
 #include "harness.h"
 
 #include <fcntl.h>
@@ -8,7 +8,7 @@ static void answer_user(void *context UNUSED, struct exchange *x)
 {
     const struct tls_peer *peer = exchange_peer(x);
     exchange_answer(x, 200, (struct http_headers){ 0 },
-                    !peer            ? S("nobody")
+                    !peer            ? S("anonymous")
                     : peer->rejected ? S("rejected")
                                      : peer->user);
 }
@@ -67,11 +67,11 @@ static void certificates_are_usable(void)
     OK_CALL(cert_read(buf_str(&c->server.cert), &info, &e), &e);
     OK(info.not_before_ns < now && now < info.not_after_ns);
     OK(info.not_after_ns < now + 3 * 24 * 3600 * NS_PER_S);
-    OK(cert_usable(&c->server, buf_str(&c->ca.cert), now));
-    OK(!cert_usable(&c->server, buf_str(&c->ca.cert), now + 3 * 24 * 3600 * NS_PER_S));
-    OK(!cert_usable(&c->server, buf_str(&c->client.cert), now));
+    OK(cert_is_usable(&c->server, buf_str(&c->ca.cert), now));
+    OK(!cert_is_usable(&c->server, buf_str(&c->ca.cert), now + 3 * 24 * 3600 * NS_PER_S));
+    OK(!cert_is_usable(&c->server, buf_str(&c->client.cert), now));
     struct cert_pair mixed = { c->server.cert, c->client.key };
-    OK(!cert_usable(&mixed, buf_str(&c->ca.cert), now));
+    OK(!cert_is_usable(&mixed, buf_str(&c->ca.cert), now));
     EQ_INT(cert_read(S("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), &info,
                      &e),
            -EINVAL);
@@ -93,7 +93,7 @@ static void the_right_peers_agree(void)
     open_place(&p, server_tls(false));
     str ca = buf_str(&c->ca.cert);
     EQ_INT(ask(p.loop, p.port, (struct tls_client_options){ .ca_pem = ca }, &o), 0);
-    EQ_STR(buf_str(&o.body), S("nobody"));
+    EQ_STR(buf_str(&o.body), S("anonymous"));
     EQ_INT(ask(p.loop, p.port,
                (struct tls_client_options){ .ca_pem = ca,
                                             .cert_pem = buf_str(&c->client.cert),
@@ -105,7 +105,7 @@ static void the_right_peers_agree(void)
     EQ_INT(ask(p.loop, p.port,
                (struct tls_client_options){ .ca_pem = ca, .server_name = S("localhost") }, &o),
            0);
-    /* The server's own certificate may be what is trusted. */
+    /* The server's own certificate can be the trusted one. */
     EQ_INT(ask(p.loop, p.port, (struct tls_client_options){ .ca_pem = buf_str(&c->server.cert) },
                &o),
            0);
@@ -145,7 +145,7 @@ static void the_wrong_peers_do_not(void)
                &o),
            -EPROTO);
     OK(strstr(o.text, "name"));
-    /* A client certificate of a stranger is let in and named as such: there may be a token. */
+    /* A client certificate from another CA is accepted but marked as rejected: there may be a token. */
     EQ_INT(ask(p.loop, p.port,
                (struct tls_client_options){ .ca_pem = buf_str(&c->ca.cert),
                                             .cert_pem = buf_str(&impostor.cert),
@@ -292,10 +292,10 @@ static void secrets(void)
     tls_random(a, sizeof(a));
     tls_random(b, sizeof(b));
     OK(memcmp(a, b, sizeof(a)) != 0);
-    OK(tls_same_secret(S("token"), S("token")));
-    OK(!tls_same_secret(S("token"), S("tokem")));
-    OK(!tls_same_secret(S("token"), S("tok")));
-    OK(tls_same_secret(S(""), S("")));
+    OK(tls_secrets_equal(S("token"), S("token")));
+    OK(!tls_secrets_equal(S("token"), S("tokem")));
+    OK(!tls_secrets_equal(S("token"), S("tok")));
+    OK(tls_secrets_equal(S(""), S("")));
 }
 
 int main(void)

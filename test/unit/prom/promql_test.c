@@ -1,5 +1,5 @@
-/* What becomes of a query, and what is refused where. Whether the answers are right is asked of a real Prometheus in
- * test/integration/tenants.py. */
+/* Confined queries, and the positions and messages of rejected ones. test/integration/tenants.py checks the results
+ * against a real Prometheus. */
 #include "prom/promql.h"
 
 #include "base/buf.h"
@@ -142,13 +142,13 @@ static void every_selector_is_confined(void)
 
 static const struct {
     const char *query;
-    int at;           /* 0: the text says no position */
-    const char *says; /* a part of it */
+    int at;           /* 0: the message has no position */
+    const char *part; /* of the message */
 } refused[] = {
-    { "", 1, "an expression is missing" },
-    { "# up", 5, "an expression is missing" },
+    { "", 1, "expected an expression" },
+    { "# up", 5, "expected an expression" },
     { "up up", 4, "an operator or the end" },
-    { "up{", 4, "a label is missing" },
+    { "up{", 4, "expected a label" },
     { "up}", 3, "\"}\"" },
     { "up{}{}", 5, "\"{\"" },
     { "up{a}", 5, "one of" },
@@ -160,10 +160,10 @@ static const struct {
     { "up{a:b=\"c\"}", 4, "a label" },
     { "up{\"a\"=~}", 9, "a string" },
     { "up{a=\"b\" or c=\"d\"}", 10, ", or }" }, /* alternatives of MetricsQL would undo ours */
-    { "up{a=\"b", 6, "no end" },
-    { "up{a=\"b\nc\"}", 6, "no end" },
-    { "up{a='b\"}", 6, "no end" },
-    { "up{a=`b", 6, "no end" },
+    { "up{a=\"b", 6, "unterminated" },
+    { "up{a=\"b\nc\"}", 6, "unterminated" },
+    { "up{a='b\"}", 6, "unterminated" },
+    { "up{a=`b", 6, "unterminated" },
     { "up{a=\"\\", 7, "escape" },
     { "up{a=\"\\q\"}", 7, "escape" },
     { "up{a=\"\\'\"}", 7, "escape" },
@@ -176,18 +176,18 @@ static const struct {
     { "up offset", 10, "a duration" },
     { "up offset secret", 11, "a duration" },
     { "up offset step()", 11, "a duration" },
-    { "up[5m", 6, "] is missing" },
+    { "up[5m", 6, "expected ]" },
     { "up[]", 4, "a duration" },
     { "up[5m:1m:1m]", 9, "]" },
     { "up[secret]", 4, "a duration" },
     { "up[5m+secret]", 6, "]" },
     { "up[5m] smoothed", 8, "an operator" },
     { "up @ secret", 6, "a time" },
-    { "up @ start", 11, "( is missing" },
-    { "info(up)", 1, "not known or not allowed" },
-    { "Rate(up[5m])", 1, "not known" },
-    { "frobnicate(up)", 1, "not known" },
-    { "WITH (x = up) x", 1, "not known" },
+    { "up @ start", 11, "expected (" },
+    { "info(up)", 1, "unknown or not allowed" },
+    { "Rate(up[5m])", 1, "unknown" },
+    { "frobnicate(up)", 1, "unknown" },
+    { "WITH (x = up) x", 1, "unknown" },
     { "a default b", 3, "an operator" },
     { "a xor b", 3, "an operator" },
     { "a + fill(0) b", 5, "keyword" },
@@ -195,7 +195,7 @@ static const struct {
     { "a * on b", 8, "( with labels" },
     { "a * on(x", 9, ", or )" },
     { "a * on(x) group_left (sum(secret)) b", 26, ", or )" },
-    { "a * on(x) group_left (secret)", 30, "an expression is missing" },
+    { "a * on(x) group_left (secret)", 30, "expected an expression" },
     { "sum by (a(b)) (up)", 10, ", or )" },
     { "sum by a (up)", 8, "( with labels" },
     { "sum(up", 7, ", or )" },
@@ -240,9 +240,9 @@ static void what_cannot_be_parsed_is_refused(void)
         }
         EQ_STR(got, S("untouched"));
         if ((refused[i].at && !str_starts(str_c(e.text), buf_str(&at))) ||
-            str_find(str_c(e.text), str_c(refused[i].says)) == SIZE_MAX)
+            str_find(str_c(e.text), str_c(refused[i].part)) == SIZE_MAX)
             tap_note(__FILE__, __LINE__, "%s: %s; want %d, %s", refused[i].query, e.text,
-                     refused[i].at, refused[i].says);
+                     refused[i].at, refused[i].part);
     }
     auto_arena struct arena a = { 0 };
     str got;

@@ -14,7 +14,7 @@ static const char VECTOR[] =
     "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":["
     "{\"metric\":{\"pod\":\"p\"},\"value\":[1,\"2.5\"]}]}}";
 
-/* What the server does with request number i; the last entry stays in force. */
+/* What the server does with request number i; the last entry applies to all later ones. */
 struct step {
     int status; /* 0: never answers */
     const char *body;
@@ -149,8 +149,8 @@ static void asks_a_range_query(void)
     stop();
 }
 
-/* Where POST is refused the same is asked again by GET, at once, and so is everything later that is not too
- * long; what is refused by GET too has failed. */
+/* If POST is refused, the query is sent again at once with GET, and so are all later ones that are short enough; a
+ * refused GET is a failure. */
 static void gets_where_it_may_not_post(void)
 {
     static const int refusals[] = { 403, 405, 501 };
@@ -186,7 +186,7 @@ static void gets_where_it_may_not_post(void)
     stop();
 }
 
-/* Whether the pause between two requests is `ms`, or up to a tenth more. */
+/* Whether the delay between two requests is `ms`, or up to a tenth more. */
 static void check_pause(int before, int64_t ms)
 {
     int64_t pause = t.at_ns[before + 1] - t.at_ns[before];
@@ -244,7 +244,7 @@ static void does_not_repeat_a_wrong_query(void)
     ask((struct prom_query){ 0 });
     wait_for(&t.done, 1);
     EQ_INT(t.requests, 1);
-    OK(strstr(t.failure.text, "refused the query (bad_data): parse error"));
+    OK(strstr(t.failure.text, "rejected the query (bad_data): parse error"));
     stop();
 }
 
@@ -257,7 +257,7 @@ static void ends_in_time(void)
     wait_for(&t.done, 1);
     EQ_INT((t.done_ns - before) / NS_PER_MS, 10000);
     EQ_INT(t.failure.code, ETIMEDOUT);
-    OK(strstr(t.failure.text, "Prometheus did not answer"));
+    OK(strstr(t.failure.text, "no response from Prometheus"));
     before = loop_mono_ns(t.loop);
     ask((struct prom_query){ .deadline_ns = before + 2 * NS_PER_S });
     wait_for(&t.done, 2);
@@ -278,7 +278,7 @@ static void ends_in_time(void)
     stop();
 }
 
-/* So many are asked at once, and as many more each second; none waits for the end of those before it. */
+/* AT_ONCE queries are sent at once and as many more each second; none waits until earlier ones end. */
 static void what_hangs_is_passed(void)
 {
     enum { ASKED = 300, AT_ONCE = 128 };
@@ -309,9 +309,9 @@ static void what_hangs_is_passed(void)
     EQ_INT(t.done, ASKED - 2 + ASKED + AT_ONCE + 1);
 }
 
-/* At first nobody knows who hangs: many at once shorten the time that each is waited for. Later they have places of
- * their own, and the others lose no time at all. */
-static void what_is_known_to_hang_delays_nobody(void)
+/* At first it is not known which queries hang: many at once shorten the time that each stays fresh. Later they have
+ * slots of their own, and the others are not delayed at all. */
+static void suspect_queries_delay_no_others(void)
 {
     enum { HUNG = 3000, WELL = 50, PLACES = 1024 };
     start(ANSWERS, (struct prom_client_options){ 0 });
@@ -319,7 +319,7 @@ static void what_is_known_to_hang_delays_nobody(void)
         int64_t before = loop_mono_ns(t.loop);
         t.done = t.good = 0;
         for (int i = 0; i < HUNG; i++)
-            ask((struct prom_query){ .promql = S("hangs"), .doubted = round > 0 });
+            ask((struct prom_query){ .promql = S("hangs"), .suspect = round > 0 });
         for (int i = 0; i < WELL; i++)
             ask((struct prom_query){ 0 });
         while (t.done < HUNG + WELL && t.good < WELL)
@@ -337,19 +337,20 @@ static void what_is_known_to_hang_delays_nobody(void)
     stop();
 }
 
-/* Who is doubted without reason loses nothing while there is room; who was never asked is not said to hang. */
+/* A call that is suspect without reason loses nothing while there are slots; one that was never sent is not reported as
+ * hanging. */
 static void doubts_end_with_an_answer(void)
 {
     enum { PLACES = 384 };
     start(ANSWERS, (struct prom_client_options){ 0 });
     int64_t before = loop_mono_ns(t.loop);
-    ask((struct prom_query){ .doubted = true });
+    ask((struct prom_query){ .suspect = true });
     wait_for(&t.good, 1);
     EQ_INT((t.done_ns - before) / NS_PER_S, 0);
-    struct prom_call *first = ask((struct prom_query){ .promql = S("hangs"), .doubted = true });
+    struct prom_call *first = ask((struct prom_query){ .promql = S("hangs"), .suspect = true });
     for (int i = 1; i < PLACES; i++)
-        ask((struct prom_query){ .promql = S("hangs"), .doubted = true });
-    ask((struct prom_query){ .doubted = true });
+        ask((struct prom_query){ .promql = S("hangs"), .suspect = true });
+    ask((struct prom_query){ .suspect = true });
     wait_for(&t.requests, 1 + PLACES);
     EQ_INT(t.good, 1);
     prom_call_cancel(first);
@@ -372,7 +373,7 @@ static void write_file(const char *path, const char *text)
         fclose(file);
 }
 
-static void reads_the_token_anew(void)
+static void reads_the_token_again(void)
 {
     char path[] = "/tmp/flyball-token-XXXXXX";
     int fd = mkstemp(path);
@@ -433,13 +434,13 @@ static void can_be_cancelled(void)
     stop();
 }
 
-static void says_when_nobody_is_there(void)
+static void reports_an_unreachable_server(void)
 {
     start(ANSWERS, (struct prom_client_options){ .url = S("http://127.0.0.1:1"),
                                                  .retry = { .attempts = 1 } });
     ask((struct prom_query){ 0 });
     wait_for(&t.done, 1);
-    OK(strstr(t.failure.text, "Prometheus did not answer"));
+    OK(strstr(t.failure.text, "no response from Prometheus"));
     stop();
     struct prom_client *none = NULL;
     err_t e;
@@ -484,7 +485,7 @@ static void a_token_is_not_sent_in_the_clear(void)
 
 int main(void)
 {
-    file_allow_many();
+    file_raise_limit();
     return tap_run((struct tap_case[]){ TAP(asks_an_instant_query),
                                         TAP(asks_a_range_query),
                                         TAP(gets_where_it_may_not_post),
@@ -493,12 +494,12 @@ int main(void)
                                         TAP(does_not_repeat_a_wrong_query),
                                         TAP(ends_in_time),
                                         TAP(what_hangs_is_passed),
-                                        TAP(what_is_known_to_hang_delays_nobody),
+                                        TAP(suspect_queries_delay_no_others),
                                         TAP(doubts_end_with_an_answer),
-                                        TAP(reads_the_token_anew),
+                                        TAP(reads_the_token_again),
                                         TAP(bounds_the_answer),
                                         TAP(can_be_cancelled),
-                                        TAP(says_when_nobody_is_there),
+                                        TAP(reports_an_unreachable_server),
                                         TAP(escapes_values),
                                         TAP(a_token_is_not_sent_in_the_clear),
                                         { 0 } });

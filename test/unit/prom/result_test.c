@@ -50,24 +50,23 @@ static void reads_the_other_kinds(void)
     EQ_INT(r.n, 0);
 }
 
-static void says_what_is_wrong(void)
+static void reports_what_is_wrong(void)
 {
     static const struct {
         const char *body;
         int want;
         const char *words;
     } t[] = {
-        { "", -EPROTO, "ended too early" },
-        { "{\"status\":\"success\",\"data\":{\"result\":[{\"metric\":{", -EPROTO,
-          "ended too early" },
-        { "{\"status\" \"success\"}", -EINVAL, "the answer of Prometheus" },
+        { "", -EPROTO, "is incomplete" },
+        { "{\"status\":\"success\",\"data\":{\"result\":[{\"metric\":{", -EPROTO, "is incomplete" },
+        { "{\"status\" \"success\"}", -EINVAL, "invalid response from Prometheus" },
         { "{\"data\":{\"result\":[{\"metric\" 1}]}}", -EINVAL,
-          "the answer of Prometheus, series 0" },
+          "invalid response from Prometheus, series 0" },
         { "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[1]}}", -EPROTO,
-          "no object" },
-        { "<html>", -EPROTO, "not that of a Prometheus query" },
-        { "{}", -EPROTO, "not that of a Prometheus query" },
-        { "[]", -EPROTO, "not that of a Prometheus query" },
+          "not an object" },
+        { "<html>", -EPROTO, "not a Prometheus query result" },
+        { "{}", -EPROTO, "not a Prometheus query result" },
+        { "[]", -EPROTO, "not a Prometheus query result" },
         { "{\"status\":\"error\",\"errorType\":\"bad_data\",\"error\":\"parse error: x\"}",
           -EREMOTEIO, "(bad_data): parse error: x" },
         { "{\"status\":\"success\",\"data\":{\"resultType\":\"string\",\"result\":[1,\"x\"]}}",
@@ -75,19 +74,19 @@ static void says_what_is_wrong(void)
         { "{\"status\":\"success\",\"data\":{\"resultType\":\"scalar\",\"result\":[1]}}", -EPROTO,
           "scalar" },
         { "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[{\"metric\":{}}]}}",
-          -EPROTO, "number 0" },
+          -EPROTO, "series 0" },
         { "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[{\"metric\":{\"a\":1},"
           "\"value\":[1,\"1\"]}]}}",
-          -EPROTO, "number 0" },
+          -EPROTO, "series 0" },
         { "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[{\"metric\":{},"
           "\"value\":[1e300,\"1\"]}]}}",
-          -EPROTO, "number 0" },
+          -EPROTO, "series 0" },
         { "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[{\"metric\":{},"
           "\"value\":[1,\"x\"]}]}}",
-          -EPROTO, "number 0" },
+          -EPROTO, "series 0" },
         { "{\"status\":\"success\",\"data\":{\"resultType\":\"matrix\",\"result\":[{\"metric\":{},"
           "\"values\":[[1,2]]}]}}",
-          -EPROTO, "number 0" },
+          -EPROTO, "series 0" },
     };
     for (size_t i = 0; i < countof(t); i++) {
         struct prom_result r = { .n = 99 };
@@ -124,7 +123,7 @@ int main(void)
 {
     int status = tap_run((struct tap_case[]){ TAP(reads_a_vector),
                                               TAP(reads_the_other_kinds),
-                                              TAP(says_what_is_wrong),
+                                              TAP(reports_what_is_wrong),
                                               TAP(reads_in_pieces),
                                               { 0 } });
     arena_done(&arena);

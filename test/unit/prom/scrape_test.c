@@ -115,7 +115,7 @@ static int stop_at_once(void *context, const struct scrape_sample *s, err_t *e)
     return err_set(e, ECANCELED, "enough of " STR_FMT, STR_ARG(s->name));
 }
 
-static void stops_when_told(void)
+static void stops_when_the_callback_fails(void)
 {
     int calls = 0;
     err_t e;
@@ -125,6 +125,9 @@ static void stops_when_told(void)
 
 int main(void)
 {
-    return tap_run((struct tap_case[]){
-        TAP(reads_samples), TAP(refuses_the_rest), TAP(is_bounded), TAP(stops_when_told), { 0 } });
+    return tap_run((struct tap_case[]){ TAP(reads_samples),
+                                        TAP(refuses_the_rest),
+                                        TAP(is_bounded),
+                                        TAP(stops_when_the_callback_fails),
+                                        { 0 } });
 }

@@ -1,4 +1,4 @@
-/* Feeds that are fetched in the background, without anybody to ask. */
+/* Feeds that fetch in the background, without a server. */
 #include "tap.h"
 
 #include "saturation/collect.h"

@@ -27,7 +27,7 @@ static const str variants[][2] = { { STR_INIT("a-va"), STR_INIT("dep-a") },
 
 static struct sat_resolved resolve(const struct sat_table *global, const struct sat_table *local)
 {
-    struct sat_question q = { S("llama"), S("prod"), variants, 2 };
+    struct sat_lookup q = { S("llama"), S("prod"), variants, 2 };
     return sat_config_resolve(global, local, &q);
 }
 
@@ -101,7 +101,7 @@ static void an_override_is_judged_with_what_is_under_it(void)
         LOAD(NULL, "default", "kvCacheThreshold: 0.3", "llama", "kvSpareTrigger: 0.5");
     EQ_INT((int64_t)l.problem_n, 1);
     EQ_STR(l.problems[0].text, S("kvCacheThreshold (0.30) should be >= kvSpareTrigger (0.50)"));
-    /* Local entries meet another default later: then they do not count, and nothing breaks. */
+    /* Local entries become invalid under a later default: they are ignored, and nothing breaks. */
     struct sat_load local = LOAD(NULL, "llama", "kvSpareTrigger: 0.5");
     struct sat_resolved r = resolve(&l.table, &local.table);
     EQ_REAL(r.config.kv_spare_trigger, 0.1);
@@ -159,7 +159,7 @@ static void a_namespace_may_have_its_own_zero(void)
         { STR_INIT("a"), STR_INIT(""), STR_INIT("{\"default\":\"enable_scale_to_zero: true\"}") },
         { STR_INIT("b"), STR_INIT("{\"default\":\"kvCacheThreshold: 0.5\"}"), STR_INIT("") },
     };
-    struct sat_news news;
+    struct sat_report news;
     struct sat_snapshot *s = sat_snapshot_new(
         &(struct sat_sources){ .zero = S("{\"default\":\"enable_scale_to_zero: false\"}"),
                                .locals = locals,
@@ -171,8 +171,8 @@ static void a_namespace_may_have_its_own_zero(void)
     sat_snapshot_unref(s);
 }
 
-/* What the environment says holds until the ConfigMap says it, and again when it no longer does, but for the
- * interval, whose last good value stays. */
+/* The environment is the default for keys that the ConfigMap does not have, except for the interval, whose last good
+ * value stays. */
 static void the_environment_is_under_the_configmap(void)
 {
     struct sat_sources from = {
@@ -192,17 +192,18 @@ static void the_environment_is_under_the_configmap(void)
         { "{\"PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD\":\"40s\"}", 9, 5, 40 },
         /* what a slow rhythm makes old is not stale */
         { "{\"PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL\":\"3m\"}", 9, 180, 360 },
-        { "{\"PROMETHEUS_METRICS_CACHE_ENABLED\":\"false\"}", 9, 9, 20 }, /* anew in each cycle */
+        { "{\"PROMETHEUS_METRICS_CACHE_ENABLED\":\"false\"}", 9, 9,
+          20 }, /* fetched in each cycle */
         { "{\"PROMETHEUS_METRICS_CACHE_ENABLED\":\"yes\"}", 9, 5, 20 },
         { "{\"PROMETHEUS_METRICS_CACHE_TTL\":\"soon\",\"PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD\":"
           "\"-1s\"}",
           9, 5, 20,
-          "PROMETHEUS_METRICS_CACHE_TTL is \"soon\", want a duration; "
-          "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD is \"-1s\", want a duration" },
+          "PROMETHEUS_METRICS_CACHE_TTL \"soon\" is not a duration; "
+          "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD \"-1s\" is not a duration" },
     };
     struct sat_snapshot *before = NULL;
     for (size_t i = 0; i < countof(t); i++) {
-        struct sat_news news;
+        struct sat_report news;
         from.optimization = str_c(t[i].optimization);
         struct sat_snapshot *now = sat_snapshot_new(&from, before, &news);
         EQ_INT(now->interval_ns / NS_PER_S, t[i].interval_s);
@@ -218,7 +219,7 @@ static void the_environment_is_under_the_configmap(void)
 
 static void pods_are_not_scraped_without_a_pause(void)
 {
-    struct sat_news news;
+    struct sat_report news;
     struct sat_sources from = { .optimization =
                                     S("{\"PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL\":\"1ns\"}") };
     struct sat_snapshot *s = sat_snapshot_new(&from, NULL, &news);
@@ -227,7 +228,7 @@ static void pods_are_not_scraped_without_a_pause(void)
     sat_snapshot_unref(s);
 }
 
-/* Nobody's schema stands between a server and us. */
+/* No schema validates the data before it is read. */
 static void data_of_any_shape_is_read(void)
 {
     static const char *const shapes[] = { "[1,{},\"a\"]", "\"text\"", "7", "null", "{\"a\":[]}" };

@@ -6,30 +6,30 @@ static void load_rises_and_falls(void)
     struct models w;
     models_begin(&w);
     models_workload(&w, "cheap", 2);
-    models_workload(&w, "dear", 2);
+    models_workload(&w, "costly", 2);
     models_variant(&w, "cheap", "L40S", "5", "");
-    models_variant(&w, "dear", "H100", "40", "");
+    models_variant(&w, "costly", "H100", "40", "");
     models_load(&w, "cheap", 0.4, 0);
-    models_load(&w, "dear", 0.4, 0);
+    models_load(&w, "costly", 0.4, 0);
     models_operate(&w, NULL);
     models_pass(&w, 2);
     EQ_INT(models_desired(&w, "cheap"), 2);
-    EQ_INT(models_desired(&w, "dear"), 1); /* 1.6 of load needs 3 replicas of at most 0.7 */
-    MODELS_SAYS(&w, "dear", "MetricsAvailable", "reason", "MetricsFound");
-    MODELS_SAYS(&w, "dear", "OptimizationReady", "reason", "SaturationOnlyMode");
-    MODELS_SAYS(&w, "dear", "TargetResolved", "status", "True");
-    OK(json_bool(json_at(models_status(&w, "dear"), "actuation", "applied", NULL), false));
-    EQ_STR(json_to_str(&w.c.arena, json_get(models_status(&w, "dear"), "currentAlloc")),
+    EQ_INT(models_desired(&w, "costly"), 1); /* 1.6 of load needs 3 replicas of at most 0.7 */
+    MODELS_SAYS(&w, "costly", "MetricsAvailable", "reason", "MetricsFound");
+    MODELS_SAYS(&w, "costly", "OptimizationReady", "reason", "SaturationOnlyMode");
+    MODELS_SAYS(&w, "costly", "TargetResolved", "status", "True");
+    OK(json_bool(json_at(models_status(&w, "costly"), "actuation", "applied", NULL), false));
+    EQ_STR(json_to_str(&w.c.arena, json_get(models_status(&w, "costly"), "currentAlloc")),
            S("{\"accelerator\":\"H100\",\"numReplicas\":2,\"maxBatch\":256,\"variantCost\":"
              "\"80.00\",\"itlAverage\":\"0.00\",\"ttftAverage\":\"0.00\",\"load\":{"
              "\"arrivalRate\":\"0.00\",\"avgInputTokens\":\"0.00\",\"avgOutputTokens\":"
              "\"0.00\"}}"));
-    models_scale(&w, "dear", 1);
+    models_scale(&w, "costly", 1);
     models_load(&w, "cheap", 0.78, 4);
-    models_load(&w, "dear", 0.78, 4);
+    models_load(&w, "costly", 0.78, 4);
     models_pass(&w, 90);
     OK(models_desired(&w, "cheap") >= 4);
-    EQ_INT(models_desired(&w, "dear"), 1);
+    EQ_INT(models_desired(&w, "costly"), 1);
     OK(models_events(&w, "ScaleUp") >= 1);
     OK(models_events(&w, "ScaleDown") >= 1);
     models_stop(&w);
@@ -97,7 +97,7 @@ static void silent_pods_hold_the_last_decision(void)
     MODELS_SAYS(&w, "web", "MetricsAvailable", "status", "False");
     MODELS_SAYS(&w, "web", "OptimizationReady", "reason", "MetricsUnavailable");
     OK(models_logged(&w, "Safety net activated"));
-    buf_clear(&w.log); /* it was told when it began */
+    buf_clear(&w.log); /* it was logged when it began */
     models_pass(&w, 120);
     OK(!models_logged(&w, "Safety net activated"));
     for (size_t i = 0; i < w.pod_n; i++)
@@ -128,7 +128,7 @@ static void configuration_is_live(void)
     models_edit(&w, "saturation-scaling-config", "{default: null}"); /* emptied: nothing changes */
     models_pass(&w, 61);
     EQ_INT(models_desired(&w, "web"), 3);
-    OK(models_logged(&w, "The ConfigMap has no entries, the last good ones stay"));
+    OK(models_logged(&w, "ConfigMap has no entries; keeping the last good ones"));
     OK(!models_logged(&w, "not loaded yet"));
     models_edit(&w, "saturation-scaling-config", "{web: 'kvCacheThreshold: ['}");
     models_pass(&w, 1);
@@ -136,8 +136,8 @@ static void configuration_is_live(void)
     models_stop(&w);
 }
 
-/* Not silently: the original would use another analyzer, and a limiter. */
-static void what_is_not_here_yet_is_told(void)
+/* WVA would use another analyzer and a limiter: log that they are ignored. */
+static void unsupported_settings_are_logged(void)
 {
     struct models w;
     models_web(&w, 1, 0.5, 0, "");
@@ -147,7 +147,7 @@ static void what_is_not_here_yet_is_told(void)
         "{default: \"enableLimiter: true\\nanalyzerName: saturation\\nscaleUpThreshold: 0.85"
         "\\nscaleDownBoundary: 0.7\\n\"}");
     models_pass(&w, 1);
-    OK(models_logged(&w, "ignored settings=\"analyzerName, enableLimiter\""));
+    OK(models_logged(&w, "not supported settings=\"analyzerName, enableLimiter\""));
     models_stop(&w);
 }
 
@@ -256,7 +256,7 @@ static void bounds_of_an_hpa_do_not_freeze_the_model(void)
     models_stop(&w);
 }
 
-/* Nobody follows, as where a quota is used up: after a while the model is decided on again. */
+/* The workload does not follow, as with an exhausted quota: decisions resume after the timeout. */
 static void a_target_out_of_reach_is_given_up(void)
 {
     struct models w;
@@ -265,7 +265,7 @@ static void a_target_out_of_reach_is_given_up(void)
     models_load(&w, "web", 0.1, 0);
     models_pass(&w, 240);
     EQ_INT(models_desired(&w, "web"), 4);
-    models_scale(&w, "web", 3); /* it moves: the wait begins anew */
+    models_scale(&w, "web", 3); /* it moves: the timeout starts again */
     models_load(&w, "web", 0.1, 0);
     models_pass(&w, 240);
     EQ_INT(models_desired(&w, "web"), 4);
@@ -364,8 +364,8 @@ static void skipped_variants_say_why(void)
     models_pass(&w, 2);
     MODELS_SAYS(
         &w, "web", "OptimizationReady", "message",
-        "label inference.optimization/acceleratorName is \"X\", want the accelerator's name in "
-        "two characters or more");
+        "label inference.optimization/acceleratorName is \"X\"; set it to the accelerator's "
+        "name, at least two characters");
     MODELS_SAYS(&w, "idle", "OptimizationReady", "message",
                 "scale target idle has 0 replicas: inactive");
     EQ_REAL(MODELS_GAUGE(&w, "wva_desired_replicas", "idle", "llm", "A100"), 0); /* as it is */
@@ -387,14 +387,14 @@ static void what_is_shown_as_current_is_there(void)
     models_stop(&w);
 }
 
-/* A spec that makes no sense is decided on as far as it does, and says so. */
-static void odd_specs_are_told(void)
+/* A spec with invalid values is used as far as possible, and the condition reports it. */
+static void invalid_specs_are_reported(void)
 {
     struct models w;
     models_web(&w, 2, 0.5, 0, "minReplicas: 5, maxReplicas: 3,");
     EQ_INT(models_desired(&w, "web"), 3);
     static const char problem[] =
-        "spec.minReplicas is 5, more than spec.maxReplicas 3; 3 is used for both";
+        "spec.minReplicas 5 is greater than spec.maxReplicas 3; using 3 for both";
     OK(models_logged(&w, problem));
     OK(str_find(models_condition(&w, "web", "OptimizationReady", "message"), str_c(problem)) !=
        SIZE_MAX);
@@ -406,8 +406,8 @@ static void odd_specs_are_told(void)
         w.pods[i].silent = true;
     models_pass(&w, 61);
     MODELS_SAYS(&w, "web", "OptimizationReady", "message",
-                "without metrics the last decision holds; spec.minReplicas is 5, more than "
-                "spec.maxReplicas 3; 3 is used for both");
+                "without metrics the last decision holds; spec.minReplicas 5 is greater than "
+                "spec.maxReplicas 3; using 3 for both");
     for (size_t i = 0; i < w.pod_n; i++)
         w.pods[i].silent = false;
     models_patch(&w, &variant_resource, "web", NULL, S("{\"spec\":{\"minReplicas\":3}}"));
@@ -572,7 +572,7 @@ int main(void)
         TAP(a_variant_may_come_before_its_workload),
         TAP(silent_pods_hold_the_last_decision),
         TAP(configuration_is_live),
-        TAP(what_is_not_here_yet_is_told),
+        TAP(unsupported_settings_are_logged),
         TAP(the_interval_is_live),
         TAP(without_configuration_it_says_so),
         TAP(replicas_are_written_when_asked_for),
@@ -583,7 +583,7 @@ int main(void)
         TAP(series_go_with_their_labels),
         TAP(skipped_variants_say_why),
         TAP(what_is_shown_as_current_is_there),
-        TAP(odd_specs_are_told),
+        TAP(invalid_specs_are_reported),
         TAP(the_environment_is_the_originals),
         TAP(the_log_has_the_originals_lines),
         TAP(growth_is_not_repeated_before_it_shows),

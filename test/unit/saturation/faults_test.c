@@ -1,5 +1,5 @@
-/* What the engine once got wrong, each on the whole feature: reasons and events that contradicted the act, texts
- * that lagged behind the spec, and workloads that were nobody's or everybody's. */
+/* Regressions of the engine, each on the whole feature: reasons and events that contradicted the decision, messages that
+ * lagged behind the spec, and workloads with no owner or several. */
 #include "saturation_world.h"
 
 #define MESSAGE(w, variant) models_condition(w, variant, "OptimizationReady", "message")
@@ -8,7 +8,7 @@ static bool says(struct models *w, const char *variant, const char *text)
 {
     str message = MESSAGE(w, variant);
     return str_find(message, str_c(text)) != SIZE_MAX ||
-           tap_note(__FILE__, __LINE__, "\"" STR_FMT "\" does not say \"%s\"", STR_ARG(message),
+           tap_note(__FILE__, __LINE__, "\"" STR_FMT "\" does not contain \"%s\"", STR_ARG(message),
                     text);
 }
 
@@ -99,7 +99,7 @@ static void another_kind_of_target_is_not_a_deployment(void)
     MODELS_SAYS(&w, "web", "TargetResolved", "status", "False");
     MODELS_SAYS(
         &w, "web", "TargetResolved", "message",
-        "Scale target LeaderWorkerSet web cannot be scaled: want a Deployment or StatefulSet");
+        "Scale target LeaderWorkerSet web cannot be scaled; use a Deployment or StatefulSet");
     says(&w, "web", "scaleTargetRef has kind LeaderWorkerSet");
     models_stop(&w);
 }
@@ -131,7 +131,7 @@ static void two_models_do_not_fight_over_a_deployment(void)
     models_stop(&w);
 }
 
-static void an_excluded_namespace_is_told(void)
+static void an_excluded_namespace_is_reported(void)
 {
     struct models w;
     models_web(&w, 2, 0.6, 0, "");
@@ -155,7 +155,7 @@ static void nothing_goes_while_requests_wait(void)
     models_web(&w, 4, 0.05, 1, "");
     models_pass(&w, 600);
     EQ_INT(models_desired(&w, "web"), 4);
-    says(&w, "web", "no scale-down: 4 requests wait");
+    says(&w, "web", "no scale-down: 4 requests are waiting");
     models_load(&w, "web", 0.05, 0);
     models_pass(&w, 31);
     EQ_INT(models_desired(&w, "web"), 1);
@@ -192,7 +192,7 @@ int main(void)
         TAP(a_text_follows_the_spec),
         TAP(another_kind_of_target_is_not_a_deployment),
         TAP(two_models_do_not_fight_over_a_deployment),
-        TAP(an_excluded_namespace_is_told),
+        TAP(an_excluded_namespace_is_reported),
         TAP(nothing_goes_while_requests_wait),
         TAP(a_backlog_is_not_asked_for_twice),
         { 0 },

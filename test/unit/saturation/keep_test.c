@@ -65,7 +65,7 @@ static void a_broken_default_changes_nothing(void)
         stays_at_three(&w);
         if (i < 2)
             EQ_REAL(MODELS_GAUGE(&w, "flyball_config_fallback", CONFIG, "default"), 1);
-        kill_operator(&w); /* twice: what stands in is still kept */
+        kill_operator(&w); /* twice: entries in use as a fallback are still kept */
         stays_at_three(&w);
         models_edit(&w, CONFIG, "{default: 'kvCacheThreshold: 0.3'}");
         models_pass(&w, 100);

@@ -37,12 +37,12 @@ static void answer_query(void *context, struct exchange *x)
     struct fake_prometheus *p = context;
     struct arena *a = exchange_arena(x);
     str query = S("");
-    if (query_get(a, exchange_query(x), S("query"), &query) != 1)
-        query_get(a, exchange_body(x), S("query"), &query);
+    if (uri_query_get(a, exchange_query(x), S("query"), &query) != 1)
+        uri_query_get(a, exchange_body(x), S("query"), &query);
     buf_put(&p->asked, query);
     buf_putc(&p->asked, '\n');
     if (p->slow && str_find(query, str_c(p->slow)) != SIZE_MAX) {
-        vec_push(&p->left_waiting, x); /* the caller's patience ends it */
+        vec_push(&p->left_waiting, x); /* ended by the caller's timeout */
         return;
     }
     auto_buf struct buf out = { 0 };
@@ -195,7 +195,7 @@ static void begin_slow(struct models *w, struct fake_prometheus *p, int slow)
 }
 
 /* More of them than are asked about at a time: one that came first is passed after a second, and later its
- * questions, which never end, keep nobody from a connection. */
+ * questions, which never end, do not keep others from a connection. */
 static void many_slow_models_delay_no_other(void)
 {
     enum { SLOW = 300 };
@@ -317,7 +317,7 @@ static void the_optimizer_and_capacity_agree_or_capacity_wins(void)
     models_edit(&w, "service-classes-config", "{premium.yaml: 'name: ['}");
     models_edit(&w, "accelerator-unit-costs", "{A100: 'forty'}");
     models_pass(&w, 61);
-    OK(models_logged(&w, "The optimizer's config cannot be used, the last good one stays "
+    OK(models_logged(&w, "Invalid optimizer config; keeping the last good one "
                          "name=service-classes-config"));
     OK(models_logged(&w, "name=accelerator-unit-costs error="));
     static const char *const gone[] = { "service-classes-config", "accelerator-unit-costs" };
@@ -332,7 +332,7 @@ static void the_optimizer_and_capacity_agree_or_capacity_wins(void)
     models_pass(&w, 400);
     EQ_INT(models_desired(&w, "web"), 2); /* the optimizer would go down */
     MODELS_SAYS(&w, "web", "OptimizationReady", "reason", "SaturationSafetyOverride");
-    p.arrival = 0; /* nothing ends, but the queues are long: the optimizer has no say */
+    p.arrival = 0; /* nothing ends, but the queues are long: the optimizer has no answer */
     models_pass(&w, 61);
     OK(models_desired(&w, "web") > 2);
     MODELS_SAYS(&w, "web", "OptimizationReady", "reason", "SaturationOnlyMode");
@@ -372,7 +372,7 @@ static void the_optimizer_takes_nothing_unknown_for_idle(void)
         p.kv = t[i].kv;
         p.arrival = t[i].arrival;
         p.tokens = t[i].tokens;
-        models_pass(&w, 100); /* also for who waits for an answer in vain */
+        models_pass(&w, 100); /* also for queries that are never answered */
         bool said =
             EQ_STR(models_condition(&w, "web", "OptimizationReady", "reason"), str_c(t[i].reason));
         if (!EQ_INT(models_desired(&w, "web"), t[i].desired) || !said)
@@ -410,7 +410,7 @@ static void the_rate_alone_may_add_replicas(void)
     models_stop(&w);
 }
 
-/* What Prometheus says of a pod that none of the model's workloads owns, whatever its name is like. */
+/* Metrics of a pod that none of the model's workloads owns are ignored, whatever its name. */
 static void pods_belong_to_variants_by_their_owners(void)
 {
     struct models w;
@@ -425,7 +425,7 @@ static void pods_belong_to_variants_by_their_owners(void)
     models_ready(&w, "web-1-9", true);
     models_operate(&w, settings(&w, &p, NULL, NULL));
     models_pass(&w, 31);
-    EQ_INT(models_desired(&w, "web"), 1); /* 0.7 in all; with the stranger's it would be 2 */
+    EQ_INT(models_desired(&w, "web"), 1); /* 0.7 in all; with the other pod it would be 2 */
     prometheus_stop(&p);
     models_stop(&w);
 }
@@ -460,7 +460,7 @@ static void odd_samples_are_no_samples(void)
     models_stop(&w);
 }
 
-/* Only pods without the new name are asked for by the old one; what they say then counts. */
+/* The old metric name is queried only for pods without the new one, and is then used. */
 static void the_kv_cache_may_have_its_old_name(void)
 {
     static const char old_name[] =
@@ -477,7 +477,7 @@ static void the_kv_cache_may_have_its_old_name(void)
     models_scale(&w, "web", 2);
     models_pass(&w, 400);
     OK(asked(&p, old_name));
-    OK(models_desired(&w, "web") > 1); /* nobody says how full it is */
+    OK(models_desired(&w, "web") > 1); /* no metric shows how full it is */
     p.old_pods[0] = "web-1-0";
     models_pass(&w, 100);
     OK(models_desired(&w, "web") > 1); /* one does not */
@@ -509,7 +509,7 @@ static void who_takes_over_shows_the_last_decision(void)
     models_stop(&w);
 }
 
-/* What flag or environment say of Prometheus is all that counts; without a URL the source may be missing. */
+/* Flags and environment win over the ConfigMap; without a URL the source may be missing. */
 static void the_configmap_has_no_say_where_a_url_is_given(void)
 {
     struct models w;
@@ -529,7 +529,7 @@ static void the_configmap_has_no_say_where_a_url_is_given(void)
     models_operate(&w, (const char *const[]){ "wva-metrics-source", "prometheus", NULL });
     models_pass(&w, 2);
     MODELS_SAYS(&w, "web", "MetricsAvailable", "message",
-                "no Prometheus is named: set PROMETHEUS_BASE_URL");
+                "the URL of Prometheus is not set; set PROMETHEUS_BASE_URL");
     prometheus_stop(&p);
     models_stop(&w);
 }
@@ -542,12 +542,16 @@ static void http_needs_to_be_allowed(void)
     } t[] = {
         { "", "PROMETHEUS_ALLOW_HTTP" },
         { ", PROMETHEUS_ALLOW_HTTP: 'yes'", "PROMETHEUS_ALLOW_HTTP" },
-        { ", PROMETHEUS_ALLOW_HTTP: 'true', PROMETHEUS_BEARER_TOKEN: x", "a token is not sent" },
-        { ", PROMETHEUS_ALLOW_HTTP: 'true', PROMETHEUS_TOKEN_PATH: /x", "a token is not sent" },
-        { ", PROMETHEUS_ALLOW_HTTP: 'true', PROMETHEUS_CA_CERT_PATH: /x", "settings of TLS" },
-        { ", PROMETHEUS_ALLOW_HTTP: 'true', PROMETHEUS_SERVER_NAME: x", "settings of TLS" },
+        { ", PROMETHEUS_ALLOW_HTTP: 'true', PROMETHEUS_BEARER_TOKEN: x",
+          "remove the token and TLS settings" },
+        { ", PROMETHEUS_ALLOW_HTTP: 'true', PROMETHEUS_TOKEN_PATH: /x",
+          "remove the token and TLS settings" },
+        { ", PROMETHEUS_ALLOW_HTTP: 'true', PROMETHEUS_CA_CERT_PATH: /x",
+          "remove the token and TLS settings" },
+        { ", PROMETHEUS_ALLOW_HTTP: 'true', PROMETHEUS_SERVER_NAME: x",
+          "remove the token and TLS settings" },
         { ", PROMETHEUS_ALLOW_HTTP: 'true', PROMETHEUS_TLS_INSECURE_SKIP_VERIFY: 'true'",
-          "settings of TLS" },
+          "remove the token and TLS settings" },
         { ", PROMETHEUS_ALLOW_HTTP: 'true', PROMETHEUS_TLS_INSECURE_SKIP_VERIFY: 'false'",
           "Failed to query Prometheus" },
         { ", PROMETHEUS_ALLOW_HTTP: 'no'", "Failed to query Prometheus", "true" },

@@ -9,7 +9,7 @@ static void pods_that_get_no_requests_are_no_capacity(void)
         struct models w;
         models_web(&w, 2, 0.6, 1, "");
         EQ_INT(models_desired(&w, "web"), 2);
-        if (leaving) { /* somebody holds it back */
+        if (leaving) { /* a finalizer holds it back */
             models_patch(&w, &resource_pods, w.pods[1].name, NULL,
                          S("{\"metadata\":{\"finalizers\":[\"example.com/hold\"]}}"));
             cluster_do(&w.c, KUBE_DELETE, &resource_pods, MODELS_NS, w.pods[1].name,
@@ -74,37 +74,37 @@ static void a_pod_of_another_namespace_is_not_ours(void)
     models_stop(&w);
 }
 
-/* Two of the cheap ones find no room: they are waited for, then the dear ones grow in their place; and they keep
+/* Two of the cheap replicas find no room: after the transition timeout the expensive ones grow instead; and they keep
  * the model from shrinking no longer than that either. */
 static void replicas_that_never_come_are_not_waited_for(void)
 {
     struct models w;
     models_begin(&w);
     models_workload(&w, "cheap", 3);
-    models_workload(&w, "dear", 1);
+    models_workload(&w, "costly", 1);
     models_variant(&w, "cheap", "L40S", "1", "");
-    models_variant(&w, "dear", "H100", "10", "");
+    models_variant(&w, "costly", "H100", "10", "");
     for (int i = 0; i < 2; i++)
         models_ready(&w, w.pods[i].name, false);
     models_patch(&w, &resource_deployments, "cheap", "status",
                  S("{\"status\":{\"replicas\":3,\"readyReplicas\":1}}"));
     models_load(&w, "cheap", 0.9, 9);
-    models_load(&w, "dear", 0.9, 9);
+    models_load(&w, "costly", 0.9, 9);
     models_operate(&w, NULL);
     models_pass(&w, 240);
     EQ_INT(models_desired(&w, "cheap"), 3);
-    EQ_INT(models_desired(&w, "dear"), 1); /* four are enough, if they come */
+    EQ_INT(models_desired(&w, "costly"), 1); /* four are enough, if they come */
     models_pass(&w, 120);
-    EQ_INT(models_desired(&w, "dear"), 3);
+    EQ_INT(models_desired(&w, "costly"), 3);
     EQ_INT(models_desired(&w, "cheap"), 3);
     MODELS_SAYS(&w, "cheap", "OptimizationReady", "message",
                 "saturation-only decision: no scale-up: 2 of its replicas do not become ready "
                 "(target: 3 replicas)");
-    models_scale(&w, "dear", 3);
-    models_load(&w, "dear", 0.1, 0);
+    models_scale(&w, "costly", 3);
+    models_load(&w, "costly", 0.1, 0);
     models_load(&w, "cheap", 0.1, 0);
     models_pass(&w, 151);
-    EQ_INT(models_desired(&w, "dear"), 1);
+    EQ_INT(models_desired(&w, "costly"), 1);
     models_stop(&w);
 }
 
@@ -137,7 +137,7 @@ static void forget_workload(struct models *w, const char *name)
 }
 
 /* Another workload under the name of one that is gone: neither the old target nor the changes that were made
- * count for it. With a list between, nobody saw the end of the one and the beginning of the other. */
+ * count for it. With a list in between, there was no event for the deletion and the creation. */
 static void a_new_workload_begins_anew(void)
 {
     for (int relist = 0; relist < 2; relist++) {
@@ -285,25 +285,25 @@ static void a_variant_may_rest_while_another_serves(void)
         struct models w;
         models_begin(&w);
         models_workload(&w, "cheap", 1);
-        models_workload(&w, "dear", 0);
+        models_workload(&w, "costly", 0);
         models_variant(&w, "cheap", "L40S", "5", "maxReplicas: 1,");
-        models_variant(&w, "dear", "H100", "40",
+        models_variant(&w, "costly", "H100", "40",
                        written ? "minReplicas: 0, actuation: Scale," : "minReplicas: 0,");
         models_load(&w, "cheap", 0.5, 0);
         models_operate(&w, NULL);
         models_pass(&w, 61);
-        EQ_INT(models_replicas(&w, "dear"), 0);
+        EQ_INT(models_replicas(&w, "costly"), 0);
         models_load(&w, "cheap", 0.79, 1);
         models_pass(&w, 31);
         EQ_INT(models_desired(&w, "cheap"), 1);
-        EQ_INT(models_desired(&w, "dear"), 1);
-        EQ_INT(models_replicas(&w, "dear"), written);
-        EQ_REAL(MODELS_GAUGE(&w, "wva_desired_ratio", "dear", "llm", "H100"), 1);
+        EQ_INT(models_desired(&w, "costly"), 1);
+        EQ_INT(models_replicas(&w, "costly"), written);
+        EQ_REAL(MODELS_GAUGE(&w, "wva_desired_ratio", "costly", "llm", "H100"), 1);
         models_stop(&w);
     }
 }
 
-/* Somebody takes it to zero by hand between two decisions: it is not taken up again. */
+/* A user scales it to zero between two decisions: it is not scaled up again. */
 static void zero_by_hand_stays_zero(void)
 {
     struct models w;
@@ -324,7 +324,7 @@ static void zero_by_hand_stays_zero(void)
     models_stop(&w);
 }
 
-/* One pod in fifteen seconds, looked at as often; a write that fails is told and tried again. */
+/* One pod in fifteen seconds, checked as often; a write that fails is reported and retried. */
 static void replicas_follow_at_their_rate(void)
 {
     struct models w;
@@ -383,7 +383,7 @@ static void bounds_of_a_scaled_object_count(void)
     size_t writes = models_events(&w, "Scaled");
     EQ_INT((int64_t)models_events(&w, "ActuationConflict"), 1); /* KEDA has the workload now */
     size_t all_writes = w.c.operator_writes;
-    models_pass(&w, 180); /* which is told once */
+    models_pass(&w, 180); /* which is reported once */
     EQ_INT((int64_t)(w.c.operator_writes - all_writes), 0);
     models_scale(&w, "web", 5);
     models_load(&w, "web", 0.01, 0);
@@ -464,7 +464,7 @@ static void zero_is_not_said_to_who_cannot_follow(void)
 static const struct resource monitors = { "monitoring.coreos.com", "v1", "servicemonitors",
                                           "ServiceMonitor", true };
 
-static void the_end_of_our_service_monitor_is_told(void)
+static void deletion_of_our_service_monitor_is_reported(void)
 {
     struct models w;
     models_begin(&w);
@@ -491,7 +491,7 @@ static void the_end_of_our_service_monitor_is_told(void)
     EQ_STR(json_text(json_get(json_item(list, 0), "type")), S("Warning"));
     OK(models_logged(&w, "error ServiceMonitor being deleted"));
 
-    /* One that somebody holds back: told when its end begins, and only then. */
+    /* One with a finalizer: reported once, when its deletion begins. */
     static const char last[] = "{\"metadata\":{\"finalizers\":null}}";
     models_create(&w, &monitors, MODELS_HOME,
                   arena_printf(&w.c.arena,
@@ -596,7 +596,7 @@ int main(void)
         TAP(bounds_of_a_scaled_object_count),
         TAP(keda_has_a_maximum_of_its_own),
         TAP(zero_is_not_said_to_who_cannot_follow),
-        TAP(the_end_of_our_service_monitor_is_told),
+        TAP(deletion_of_our_service_monitor_is_reported),
         TAP(others_variants_are_left_alone),
         TAP(a_namespace_may_have_thresholds_or_be_left_out),
         TAP(a_namespace_needs_no_global_thresholds),

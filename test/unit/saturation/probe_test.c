@@ -1,4 +1,4 @@
-/* The start's question to Prometheus, as the original asks it, in virtual time. */
+/* The startup check of Prometheus, as in WVA, in virtual time. */
 #include "saturation_world.h"
 
 #define OPTIMIZATION_MAP "workload-variant-autoscaler-variantautoscaling-config"
@@ -81,7 +81,7 @@ static void nothing_begins_before_prometheus_has_answered(void)
     EQ_INT((int64_t)p.probes, 3);
     OK(p.others > 0);
     MODELS_SAYS(&w, "web", "MetricsAvailable", "reason", "MetricsMissing");
-    p.up = false; /* what happens later costs nobody the process */
+    p.up = false; /* a later failure does not end the process */
     models_pass(&w, 600);
     OK(is_ready(&w, "") && !w.c.operator_over);
     EQ_INT((int64_t)p.probes, 3);

@@ -47,7 +47,7 @@ static void a_pod_is_as_full_as_its_fullest_engine(void)
     models_stop(&w);
 }
 
-/* An engine that does not say hides none that is full. */
+/* An engine that does not report does not hide one that is full. */
 static void a_silent_engine_does_not_hide_a_full_one(void)
 {
     struct models w;
@@ -69,7 +69,7 @@ struct pod_at {
 static void name_pod(void *context, struct sat_feed *feed)
 {
     struct pod_at *at = context;
-    collect_pod(feed, S("p"), str_c(at->ip), http_server_port(at->pod.server));
+    collect_add_pod(feed, S("p"), str_c(at->ip), http_server_port(at->pod.server));
 }
 
 static void note_fetched(void *context, struct sat_feed *feed, bool first)
@@ -98,7 +98,7 @@ static void pods_may_have_ipv6_addresses(void)
         for (int64_t end = loop_mono_ns(loop) + 60 * NS_PER_S;
              !at.fetched && loop_mono_ns(loop) < end;)
             loop_turn(loop);
-        const struct sat_sample *s = collect_sample(&feed, S("p"));
+        const struct sat_sample *s = collect_get_sample(&feed, S("p"));
         if (OK(s))
             EQ_REAL(s->kv, 0.25);
         EQ_STR(str_c(feed.failure), S(""));

@@ -1,4 +1,4 @@
-/* The parts of the slo policy that stand alone: settings, latency histograms, and the fit of a variant's speed. */
+/* The parts of the slo policy that work alone: settings, latency histograms, and the fit of a variant's speed. */
 #include "tap.h"
 
 #include "saturation/slo_core.h"
@@ -26,11 +26,11 @@ static void settings_are_read_in_their_units(void)
     EQ_REAL(s.caution, 2);
     struct slo_settings over = slo_settings_none;
     over.ttft = 1;
-    slo_settings_lay(&s, &over);
+    slo_settings_merge(&s, &over);
     EQ_REAL(s.ttft, 1);
     EQ_REAL(s.itl, 0.06);
     OK_CALL(slo_settings_read(NULL, &s, &e), &e);
-    OK(!slo_settings_any(&s));
+    OK(isnan(s.ttft) && isnan(s.itl) && isnan(s.goal) && isnan(s.reserve) && isnan(s.caution));
 }
 
 static void settings_that_cannot_be_are_refused(void)
@@ -55,30 +55,31 @@ static void settings_that_cannot_be_are_refused(void)
 
 static void a_share_is_interpolated_geometrically(void)
 {
-    struct traffic_histogram h = { 0 };
-    traffic_add_bucket(&h, INFINITY, 100); /* in any order, of two pods */
-    traffic_add_bucket(&h, 1, 90);
-    traffic_add_bucket(&h, 3, 99);
-    traffic_add_bucket(&h, 1, 90);
-    traffic_add_bucket(&h, 3, 99);
-    traffic_add_bucket(&h, INFINITY, 100);
-    EQ_REAL(traffic_count(&h), 200);
-    EQ_REAL(traffic_share_within(&h, 1), 0.9);
-    EQ_REAL(traffic_share_within(&h, 3), 0.99);
-    EQ_REAL(traffic_share_within(&h, 2), 1 - 20 * sqrt(2.0 / 20) / 200);
-    EQ_REAL(traffic_share_within(&h, 9), 0.99); /* beyond the last bound nothing is known */
-    struct traffic t = traffic_unknown;
-    OK(isnan(traffic_ok(&t, 2, 0.06)));
+    struct sat_traffic_histogram h = { 0 };
+    sat_traffic_add_bucket(&h, INFINITY, 100); /* in any order, of two pods */
+    sat_traffic_add_bucket(&h, 1, 90);
+    sat_traffic_add_bucket(&h, 3, 99);
+    sat_traffic_add_bucket(&h, 1, 90);
+    sat_traffic_add_bucket(&h, 3, 99);
+    sat_traffic_add_bucket(&h, INFINITY, 100);
+    EQ_REAL(sat_traffic_count(&h), 200);
+    EQ_REAL(sat_traffic_share_within(&h, 1), 0.9);
+    EQ_REAL(sat_traffic_share_within(&h, 3), 0.99);
+    EQ_REAL(sat_traffic_share_within(&h, 2), 1 - 20 * sqrt(2.0 / 20) / 200);
+    EQ_REAL(sat_traffic_share_within(&h, 9), 0.99); /* beyond the last bound nothing is known */
+    struct sat_traffic t = sat_traffic_unknown;
+    OK(isnan(sat_traffic_share_ok(&t, 2, 0.06)));
     t.ttft = h;
-    EQ_REAL(traffic_ok(&t, 3, 0.06), 0.99);
-    traffic_add_bucket(&t.itl, 0.06, 60);
-    traffic_add_bucket(&t.itl, INFINITY, 100);
-    EQ_REAL(traffic_ok(&t, 3, 0.06), 0.59);
-    EQ_REAL(traffic_ok(&t, 1, 0.01), 0.9 - (1 - traffic_share_within(&t.itl, 0.01)) < 0
-                                         ? 0
-                                         : 0.9 - (1 - traffic_share_within(&t.itl, 0.01)));
-    traffic_add_bucket(&h, NAN, 5);
-    traffic_add_bucket(&h, 2, -1);
+    EQ_REAL(sat_traffic_share_ok(&t, 3, 0.06), 0.99);
+    sat_traffic_add_bucket(&t.itl, 0.06, 60);
+    sat_traffic_add_bucket(&t.itl, INFINITY, 100);
+    EQ_REAL(sat_traffic_share_ok(&t, 3, 0.06), 0.59);
+    EQ_REAL(sat_traffic_share_ok(&t, 1, 0.01),
+            0.9 - (1 - sat_traffic_share_within(&t.itl, 0.01)) < 0
+                ? 0
+                : 0.9 - (1 - sat_traffic_share_within(&t.itl, 0.01)));
+    sat_traffic_add_bucket(&h, NAN, 5);
+    sat_traffic_add_bucket(&h, 2, -1);
     EQ_INT((int64_t)h.n, 3);
 }
 
@@ -86,8 +87,8 @@ static void a_share_is_interpolated_geometrically(void)
 
 static const struct slo_config config = { .ttft = 2, .itl = 0.06, .goal = 0.99, .cycle = 15 };
 
-/* One look at replicas that take `base` s per iteration and follow the law of the model exactly. */
-static void look(struct slo_state *s, struct slo_output *out, int step, double base, double rate)
+/* One sample of replicas that take `base` s per iteration and follow the law of the model exactly. */
+static void observe(struct slo_state *s, struct slo_output *out, int step, double base, double rate)
 {
     double in = 1000, out_tokens = 200, context = in + out_tokens / 2;
     double busy = fmin(rate * (in * 1.3e-4 + out_tokens * (context + 300) * 1.8e-7), 0.95);
@@ -125,7 +126,7 @@ static void look(struct slo_state *s, struct slo_output *out, int step, double b
     slo_step(s, &config, &i, out);
 }
 
-/* Twenty looks at an overloaded replica lie on one point of the line; then the load falls and it shows its speed.
+/* Twenty samples of an overloaded replica lie on one point of the line; then the load falls and it shows its speed.
  * The fit follows: it never takes a fast replica for a useless one. */
 static void a_start_under_overload_is_learned_right(void)
 {
@@ -133,9 +134,9 @@ static void a_start_under_overload_is_learned_right(void)
     struct slo_output out;
     slo_state_init(&s);
     for (int step = 1; step <= 20; step++)
-        look(&s, &out, step, 0.011, 40);
+        observe(&s, &out, step, 0.011, 40);
     for (int step = 21; step <= 60; step++)
-        look(&s, &out, step, 0.011, 0.5 + (step % 5));
+        observe(&s, &out, step, 0.011, 0.5 + (step % 5));
     EQ_INT(out.fit[0], SLO_FITS);
     OK(out.capacity[0] > 0.3);
     OK(fabs(s.speeds[0].th[0] - 0.06 / 0.011) < 0.5);
@@ -148,7 +149,7 @@ static void another_target_is_another_unit(void)
     struct slo_output out;
     slo_state_init(&s);
     for (int step = 1; step <= 40; step++)
-        look(&s, &out, step, 0.02, 0.5 + (step % 4));
+        observe(&s, &out, step, 0.02, 0.5 + (step % 4));
     double idle = s.itl / s.speeds[0].th[0];
     struct slo_config other = config;
     other.itl = 0.12;

@@ -1,4 +1,4 @@
-/* The laws of the slo policy, on random sequences of steps: the vectors say what it answers, these what it may
+/* The laws of the slo policy, on random sequences of steps: the vectors define its answers, these tests what it may
  * never do. */
 #include "tap.h"
 
@@ -62,7 +62,7 @@ static void report(struct world *w, size_t i, double per_replica)
     v->kv = fmin(1, v->running * (w->in + w->out / 2) / v->kv_tokens);
 }
 
-static struct slo_input look(struct world *w, int step)
+static struct slo_input observe(struct world *w, int step)
 {
     struct random *r = &w->random;
     int total = 0;
@@ -115,7 +115,7 @@ static void targets_stay_within_bounds(void)
         struct slo_output out;
         slo_state_init(&state);
         for (int step = 0, n = steps_of(&w); step < n; step++) {
-            struct slo_input in = look(&w, step);
+            struct slo_input in = observe(&w, step);
             slo_step(&state, &config, &in, &out);
             int before = 0;
             for (size_t i = 0; i < in.variant_n; i++) {
@@ -144,7 +144,7 @@ static void more_load_never_asks_for_fewer(void)
         struct slo_output out = { 0 }, more;
         slo_state_init(&state);
         for (int step = 0, n = steps_of(&w); step < n; step++) {
-            struct slo_input in = look(&w, step), busier = in;
+            struct slo_input in = observe(&w, step), busier = in;
             struct slo_state twin = state;
             busier.arrival *= between(&w.random, 1, 3);
             slo_step(&state, &config, &in, &out);
@@ -171,7 +171,7 @@ static void the_order_of_variants_changes_nothing(void)
         slo_state_init(&state);
         slo_state_init(&twin);
         for (int step = 0, n = steps_of(&w); step < n; step++) {
-            struct slo_input in = look(&w, step), turned = in;
+            struct slo_input in = observe(&w, step), turned = in;
             size_t shift = random_below(&w.random, (uint32_t)in.variant_n);
             for (size_t i = 0; i < in.variant_n; i++)
                 turned.variants[(i + shift) % in.variant_n] = in.variants[i];
@@ -199,7 +199,7 @@ static void broken_inputs_count_as_unknown(void)
         slo_state_init(&state);
         slo_state_init(&twin);
         for (int step = 0, n = steps_of(&w); step < n; step++) {
-            struct slo_input in = look(&w, step), broken;
+            struct slo_input in = observe(&w, step), broken;
             double bad = absurd[random_below(&w.random, countof(absurd))];
             double *fields[] = { &in.arrival,
                                  &in.in_tokens,
@@ -239,7 +239,7 @@ static void an_unknown_load_holds(void)
         struct slo_output out;
         slo_state_init(&state);
         for (int step = 0, n = steps_of(&w); step < n; step++) {
-            struct slo_input in = look(&w, step), blind = in;
+            struct slo_input in = observe(&w, step), blind = in;
             struct slo_state twin = state;
             blind.arrival = NAN;
             slo_step(&twin, &config, &blind, &out);
@@ -269,11 +269,11 @@ static void a_variant_keeps_what_was_learned_about_it(void)
     slo_state_init(&state);
     for (int step = 0; step < 10; step++) {
         w.variants[0].current = w.variants[1].current = 2;
-        struct slo_input in = look(&w, step);
+        struct slo_input in = observe(&w, step);
         slo_step(&state, &config, &in, &out);
     }
     EQ_INT(out.fit[0], SLO_FITS);
-    struct slo_input alone = look(&w, 10);
+    struct slo_input alone = observe(&w, 10);
     alone.variants[0] = alone.variants[1];
     alone.variant_n = 1;
     slo_step(&state, &config, &alone, &out);
@@ -327,7 +327,7 @@ static void a_reserve_is_held_on_top(void)
     w.variant_n = 1;
     w.variants[0].max = 1000;
     w.rate = 20;
-    struct slo_input in = look(&w, 0);
+    struct slo_input in = observe(&w, 0);
     struct slo_config share = config, replicas = config;
     share.reserve = 0.25;
     replicas.reserve_replicas = 4;

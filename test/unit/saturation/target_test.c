@@ -16,7 +16,7 @@ struct model {
     size_t replica_n;
 };
 
-/* Spreads a load evenly over the replicas that the states say there are. */
+/* Spreads a load evenly over the replicas that of the states. */
 static void spread(struct model *m, double load_kv, double load_queue)
 {
     m->replica_n = 0;
@@ -58,7 +58,7 @@ static struct model random_model(struct random *r)
 
 static struct sat_targets decide(struct arena *a, const struct model *m)
 {
-    struct sat_analysis analysis = sat_analyse(a, &config, m->replicas, m->replica_n);
+    struct sat_analysis analysis = sat_analyze(a, &config, m->replicas, m->replica_n);
     return sat_decide(a, &config, &analysis, m->states, VARIANTS);
 }
 
@@ -85,7 +85,7 @@ static void never_shrinks_below_the_load(void)
     int shrunk = 0;
     for (int round = 0; round < 20000 && !tap_failures; round++) {
         struct model m = random_model(&r);
-        struct sat_analysis before = sat_analyse(&a, &config, m.replicas, m.replica_n);
+        struct sat_analysis before = sat_analyze(&a, &config, m.replicas, m.replica_n);
         struct sat_targets t = decide(&a, &m);
         int now = 0, then = 0;
         for (size_t v = 0; v < VARIANTS; v++) {
@@ -149,7 +149,7 @@ static struct sat_targets one_variant(struct arena *a, struct sat_state s, int r
     for (int i = 0; i < reporting; i++)
         m.replicas[m.replica_n++] =
             (struct sat_replica){ .pod = S("p"), .variant = s.variant, .kv_usage = kv };
-    struct sat_analysis analysis = sat_analyse(a, &config, m.replicas, m.replica_n);
+    struct sat_analysis analysis = sat_analyze(a, &config, m.replicas, m.replica_n);
     return sat_decide(a, &config, &analysis, &s, 1);
 }
 
@@ -172,7 +172,7 @@ static void grows_though_the_sum_would_do(void)
         replicas[i] = (struct sat_replica){
             .pod = S("p"), .variant = S("a"), .kv_usage = i ? 0.72 : 0, .queue = i ? 0 : 5
         };
-    struct sat_analysis analysis = sat_analyse(&a, &config, replicas, countof(replicas));
+    struct sat_analysis analysis = sat_analyze(&a, &config, replicas, countof(replicas));
     EQ_INT(sat_decide(&a, &config, &analysis, &s, 1).at[0].replicas, 5);
 }
 
@@ -202,7 +202,7 @@ static void a_load_that_fits_exactly_rests(void)
                 .pod = S("p"), .variant = S("a"), .cost = 1, .kv_usage = 7.264 / n
             };
         struct sat_state s = { .variant = S("a"), .current = n, .min = 1 };
-        struct sat_analysis analysis = sat_analyse(&a, &exact, replicas, (size_t)n);
+        struct sat_analysis analysis = sat_analyze(&a, &exact, replicas, (size_t)n);
         EQ_INT(sat_decide(&a, &exact, &analysis, &s, 1).at[0].replicas, 16);
     }
 }

@@ -20,7 +20,7 @@ static void shortens_accelerators(void)
         { "H100-80GB", "80GB" },
     };
     for (size_t i = 0; i < countof(t); i++)
-        EQ_STR(accelerator_short_name(str_c(t[i].product)), str_c(t[i].want));
+        EQ_STR(sat_accelerator_name(str_c(t[i].product)), str_c(t[i].want));
 }
 
 static void names_what_is_cached(void)
@@ -28,20 +28,20 @@ static void names_what_is_cached(void)
     auto_buf struct buf out = { 0 };
     static const struct text_pair pairs[] = { { { "ns", 2 }, { "x", 1 } },
                                               { { "a", 1 }, { "", 0 } } };
-    metrics_cache_key(&out, S("q"), pairs, 2);
+    sat_cache_key(&out, S("q"), pairs, 2);
     EQ_STR(buf_str(&out), S("q:a=,ns=x"));
     buf_clear(&out);
-    metrics_cache_key(&out, S("q"), NULL, 0);
+    sat_cache_key(&out, S("q"), NULL, 0);
     EQ_STR(buf_str(&out), S("q"));
 }
 
 static void judges_age(void)
 {
-    EQ_INT(freshness_of(-1), FRESHNESS_FRESH);
-    EQ_INT(freshness_of(59999999999), FRESHNESS_FRESH);
-    EQ_INT(freshness_of(60000000000), FRESHNESS_STALE);
-    EQ_INT(freshness_of(299999999999), FRESHNESS_STALE);
-    EQ_STR(str_c(freshness_name(freshness_of(300000000000))), S("unavailable"));
+    EQ_INT(sat_freshness_of(-1), FRESHNESS_FRESH);
+    EQ_INT(sat_freshness_of(59999999999), FRESHNESS_FRESH);
+    EQ_INT(sat_freshness_of(60000000000), FRESHNESS_STALE);
+    EQ_INT(sat_freshness_of(299999999999), FRESHNESS_STALE);
+    EQ_STR(str_c(sat_freshness_name(sat_freshness_of(300000000000))), S("unavailable"));
 }
 
 static void splits_words(void)
@@ -63,7 +63,7 @@ static void splits_words(void)
     auto_arena struct arena a = { 0 };
     for (size_t i = 0; i < countof(t); i++) {
         auto_buf struct buf out = { 0 };
-        struct words words = shell_words(&a, str_c(t[i].text));
+        struct sat_words words = sat_split_command(&a, str_c(t[i].text));
         for (size_t k = 0; k < words.n; k++)
             buf_printf(&out, STR_FMT "|", STR_ARG(words.at[k]));
         EQ_STR(buf_str(&out), str_c(t[i].want));

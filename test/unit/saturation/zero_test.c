@@ -8,7 +8,7 @@ static void zero_may_be_the_rule(void)
     setenv("WVA_SCALE_TO_ZERO", "True", 1);
     models_web(&w, 1, 0, 0, "actuation: Scale,");
     OK(models_logged(&w, "Scaling to zero is enabled"));
-    w.pods[0].countless = true; /* who says nothing of requests may have had some */
+    w.pods[0].countless = true; /* a pod without a request counter may have had requests */
     models_pass(&w, 1200);
     EQ_INT(models_replicas(&w, "web"), 1);
     w.pods[0].countless = false;
@@ -47,7 +47,7 @@ static void an_idle_model_may_go_to_zero_and_come_back(void)
     models_operate(&w, NULL);
     models_pass(&w, 200);
     EQ_INT(models_replicas(&w, "web"), 1);
-    w.pods[0].requests = 1; /* somebody asked */
+    w.pods[0].requests = 1; /* a request arrived */
     models_pass(&w, 200);
     EQ_INT(models_replicas(&w, "web"), 1);
     models_pass(&w, 900);
@@ -55,7 +55,7 @@ static void an_idle_model_may_go_to_zero_and_come_back(void)
     models_follow(&w, "web");
     models_pass(&w, 100);
     EQ_INT(models_desired(&w, "web"), 0);
-    models_scale(&w, "web", 1); /* somebody else wakes it */
+    models_scale(&w, "web", 1); /* woken from outside */
     w.pods[w.pod_n - 1].requests = 1;
     models_pass(&w, 61);
     EQ_INT(models_desired(&w, "web"), 1);

@@ -500,7 +500,7 @@ static void a_query_that_cannot_be_confined_is_a_condition(void)
     EQ_STR(condition(&c, "shop", "own", "QueryValid", "reason"), S("InvalidQuery"));
     EQ_STR(condition(&c, "shop", "own", "QueryValid", "message"),
            S("smartRecommendation.query cannot be restricted to namespace shop: at character 11: "
-             "function \"frobnicate\" is not known or not allowed here"));
+             "function \"frobnicate\" is unknown or not allowed here"));
     cluster_do(&c, KUBE_MERGE_PATCH, &schedule_resource, "shop", "own",
                S("{\"spec\":{\"smartRecommendation\":{\"query\":\"sum(up)\"}}}"));
     pass(&c, 2);

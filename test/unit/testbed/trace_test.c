@@ -32,8 +32,8 @@ static void every_format_is_read(void)
     const char *texts[] = {
         "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.5,10,1\n2023-11-16 18:15:48,20,2\n",
         "# a comment\n3.5,10,1\n\n# another\n5.0,20,2\n", /* no header */
-        "{\"timestamp\": 27482, \"input_length\": 10, \"output_length\": 1, \"hash_ids\": [1, 2]}\n"
-        "{\"timestamp\": 28982, \"input_length\": 20, \"output_length\": 2}\n",
+        ("{\"timestamp\": 27482, \"input_length\": 10, \"output_length\": 1, \"hash_ids\": [1, 2]}\n"
+         "{\"timestamp\": 28982, \"input_length\": 20, \"output_length\": 2}\n"),
     };
     for (size_t i = 0; i < countof(texts); i++) {
         struct trace t = { 0 };

@@ -1,22 +1,23 @@
-/* Readiness of descriptors, and signals. See loop.h. */
+/* Readiness of descriptors, on uv_poll: see loop.h. */
 #include "loop_internal.h"
 
 struct fd_watch {
     uv_poll_t handle;
     struct loop *loop;
-    unsigned events;
+    unsigned events; /* requested: FD_READ | FD_WRITE */
     void (*fn)(void *context, unsigned events);
     void *context;
 };
 
 static void on_ready(uv_poll_t *handle, int status, int got);
 
-static void start(struct fd_watch *w)
+static void start_poll(struct fd_watch *w)
 {
     int wanted = (w->events & FD_READ ? UV_READABLE : 0) | (w->events & FD_WRITE ? UV_WRITABLE : 0);
     uv_poll_start(&w->handle, wanted, on_ready);
 }
 
+/* An error is reported as all requested events: the read or write that follows returns it. */
 static void on_ready(uv_poll_t *handle, int status, int got)
 {
     struct fd_watch *w = handle->data;
@@ -24,9 +25,9 @@ static void on_ready(uv_poll_t *handle, int status, int got)
     if (status == 0)
         events &= (got & (UV_READABLE | UV_DISCONNECT) ? FD_READ : 0u) |
                   (got & UV_WRITABLE ? FD_WRITE : 0u);
-    else
-        start(w); /* libuv stops at an error, but there may be bytes before it to be read first */
-    loop_woken(w->loop);
+    else /* libuv stops polling at an error, but earlier bytes may still be readable */
+        start_poll(w);
+    loop_note_activity(w->loop);
     if (events)
         w->fn(w->context, events);
 }
@@ -56,7 +57,7 @@ void fd_watch_set(struct fd_watch *w, unsigned events)
         uv_poll_stop(&w->handle);
         return;
     }
-    start(w);
+    start_poll(w);
 }
 
 static void on_watch_closed(uv_handle_t *handle)
@@ -70,50 +71,4 @@ void fd_watch_free(struct fd_watch *w)
         return;
     uv_poll_stop(&w->handle);
     uv_close((uv_handle_t *)&w->handle, on_watch_closed);
-}
-
-struct signal_watch {
-    uv_signal_t handle;
-    struct loop *loop;
-    void (*fn)(void *context);
-    void *context;
-};
-
-static void on_signal(uv_signal_t *handle, int signal_number UNUSED)
-{
-    struct signal_watch *w = handle->data;
-    loop_woken(w->loop);
-    w->fn(w->context);
-}
-
-static void on_signal_closed(uv_handle_t *handle)
-{
-    free(handle->data);
-}
-
-void signal_watch_free(struct signal_watch *w)
-{
-    if (w)
-        uv_close((uv_handle_t *)&w->handle, on_signal_closed);
-}
-
-int signal_watch_new(struct loop *loop, int signal_number, void (*fn)(void *context), void *context,
-                     struct signal_watch **ret)
-{
-    CHECK(loop, LOOP_MAGIC);
-    struct signal_watch *w = mem_zero(1, sizeof(*w));
-    *w = (struct signal_watch){ .loop = loop, .fn = fn, .context = context };
-    int r = uv_signal_init(&loop->uv, &w->handle);
-    if (r < 0) {
-        free(w);
-        return r;
-    }
-    w->handle.data = w;
-    r = uv_signal_start(&w->handle, on_signal, signal_number);
-    if (r < 0) {
-        signal_watch_free(w);
-        return r;
-    }
-    *ret = w;
-    return 0;
 }

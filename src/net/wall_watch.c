@@ -1,5 +1,6 @@
-/* Tells when somebody sets the wall clock: see loop.h. The kernel cancels a timer on that clock when it is
- * set; a virtual clock is set by loop_set_wall(), which tells its watches itself. */
+/* Notifies when the wall clock is set: see loop.h. The kernel cancels a timerfd on that clock when
+ * it is set (TFD_TIMER_CANCEL_ON_SET), which makes it readable with ECANCELED. In virtual time
+ * loop_set_wall() sets the clock and notifies the watches itself. */
 #include "loop_internal.h"
 
 #include <sys/timerfd.h>
@@ -7,34 +8,37 @@
 
 struct wall_watch {
     struct loop *loop;
-    struct wall_watch *next, **place; /* of the loop */
-    int fd;                           /* owned; -1: none */
+    struct list_item item; /* of loop->wall_watches */
+    int fd;                /* owned timerfd; -1: none */
     struct fd_watch *watch;
     void (*fn)(void *context);
     void *context;
 };
 
-static int arm(int fd)
+/* Far in the future (January 2038): only the cancellation matters. */
+static int arm_timerfd(int fd)
 {
     struct itimerspec far_away = { .it_value = { .tv_sec = INT32_MAX } };
     return timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &far_away, NULL);
 }
 
-static void readable(void *context, unsigned events UNUSED)
+static void on_timerfd_readable(void *context, unsigned events UNUSED)
 {
     struct wall_watch *w = context;
     uint64_t expirations;
     bool was_set = read(w->fd, &expirations, sizeof(expirations)) < 0 && errno == ECANCELED;
-    if (arm(w->fd) < 0)
+    if (arm_timerfd(w->fd) < 0)
         fd_watch_set(w->watch, 0);
     if (was_set)
         w->fn(w->context);
 }
 
-static void watch_kernel(struct wall_watch *w)
+/* Without a timerfd the watch exists but never fires. */
+static void watch_system_clock(struct wall_watch *w)
 {
     w->fd = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (w->fd < 0 || arm(w->fd) < 0 || fd_watch_new(w->loop, w->fd, readable, w, &w->watch) < 0)
+    if (w->fd < 0 || arm_timerfd(w->fd) < 0 ||
+        fd_watch_new(w->loop, w->fd, on_timerfd_readable, w, &w->watch) < 0)
         fd_close_at(&w->fd);
     else
         fd_watch_set(w->watch, FD_READ);
@@ -45,13 +49,9 @@ struct wall_watch *wall_watch_new(struct loop *loop, void (*fn)(void *context), 
     CHECK(loop, LOOP_MAGIC);
     struct wall_watch *w = mem_zero(1, sizeof(*w));
     *w = (struct wall_watch){ .loop = loop, .fd = -1, .fn = fn, .context = context };
-    w->place = &loop->wall_watches;
-    w->next = loop->wall_watches;
-    if (w->next)
-        w->next->place = &w->next;
-    loop->wall_watches = w;
+    list_prepend(&loop->wall_watches, &w->item);
     if (loop->time == LOOP_REAL)
-        watch_kernel(w);
+        watch_system_clock(w);
     return w;
 }
 
@@ -59,9 +59,7 @@ void wall_watch_free(struct wall_watch *w)
 {
     if (!w)
         return;
-    *w->place = w->next;
-    if (w->next)
-        w->next->place = w->place;
+    list_remove(&w->item);
     fd_watch_free(w->watch);
     fd_close_at(&w->fd);
     free(w);
@@ -73,8 +71,9 @@ void loop_set_wall(struct loop *loop, int64_t wall_ns)
     assert(loop->time == LOOP_VIRTUAL);
     loop->wall_start_ns += wall_ns - loop->wall_ns;
     loop->wall_ns = wall_ns;
-    for (struct wall_watch *w = loop->wall_watches, *next; w; w = next) {
-        next = w->next;
+    for (struct list_item *item = loop->wall_watches.first, *next; item; item = next) {
+        struct wall_watch *w = container_of(item, struct wall_watch, item);
+        next = item->next;
         w->fn(w->context);
     }
 }

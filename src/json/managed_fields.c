@@ -1,23 +1,32 @@
-/* managedFields, read, ordered and written: see managed.h. */
-#include "managed.h"
+/* managedFields, parsed, sorted and printed: see managed_fields.h.
+ *
+ * The format is fixed by clients, which compare and sort entries as text: Apply entries come first,
+ * then by time and name. Update entries are limited to ten, because every kubectl user agent and
+ * every controller adds one: the oldest of a version are merged under the name "ancient-changes",
+ * as in Kubernetes. Apply entries are never merged, because their sets decide what a later apply
+ * removes.
+ *
+ * Everything is in the arena of the request; texts borrow from the parsed object. */
+#include "managed_fields.h"
 
-static bool same(const struct manager *a, const struct manager *b)
+static bool is_same_manager(const struct manager *a, const struct manager *b)
 {
     return a->applied == b->applied && str_eq(a->name, b->name) &&
            str_eq(a->subresource, b->subresource) && (a->applied || str_eq(a->version, b->version));
 }
 
-struct manager *managed_find(struct managed *m, const struct manager *like)
+struct manager *managed_fields_find(struct managed_fields *m, const struct manager *like)
 {
     for (size_t i = 0; i < m->n; i++)
-        if (same(&m->at[i], like))
+        if (is_same_manager(&m->at[i], like))
             return &m->at[i];
     return NULL;
 }
 
-struct manager *managed_make(struct arena *a, struct managed *m, const struct manager *like)
+struct manager *managed_fields_make(struct arena *a, struct managed_fields *m,
+                                    const struct manager *like)
 {
-    struct manager *found = managed_find(m, like);
+    struct manager *found = managed_fields_find(m, like);
     if (found)
         return found;
     if (m->n == m->cap) {
@@ -31,21 +40,22 @@ struct manager *managed_make(struct arena *a, struct managed *m, const struct ma
     return &m->at[m->n++];
 }
 
-static void drop(struct managed *m, size_t at)
+static void drop_entry(struct managed_fields *m, size_t at)
 {
     memmove(m->at + at, m->at + at + 1, (m->n - at - 1) * sizeof(*m->at));
     m->n--;
 }
 
-void managed_drop_empty(struct managed *m)
+void managed_fields_drop_empty(struct managed_fields *m)
 {
     for (size_t i = m->n; i-- > 0;)
         if (fieldset_empty(&m->at[i].set))
-            drop(m, i);
+            drop_entry(m, i);
 }
 
 /* ---- reading */
 
+/* Parses one entry; the error texts are quoted: kube-apiserver. */
 static int read_entry(struct arena *a, const struct json *entry, struct manager *ret, err_t *e)
 {
     str operation = json_text(json_get(entry, "operation"));
@@ -69,15 +79,16 @@ static int read_entry(struct arena *a, const struct json *entry, struct manager 
     return result;
 }
 
-int managed_parse(struct arena *a, const struct json *entries, struct managed *ret, err_t *e)
+int managed_fields_parse(struct arena *a, const struct json *entries, struct managed_fields *ret,
+                         err_t *e)
 {
-    struct managed all = { 0 };
+    struct managed_fields all = { 0 };
     for (size_t i = 0; i < json_len(entries); i++) {
         struct manager one;
         int result = read_entry(a, json_item(entries, i), &one, e);
         if (result < 0)
             return err_wrap(e, "managed fields entry %zu", i);
-        *managed_make(a, &all, &one) = one;
+        *managed_fields_make(a, &all, &one) = one;
     }
     *ret = all;
     return 0;
@@ -90,7 +101,7 @@ static int time_cmp(const struct manager *x, const struct manager *y)
     return strcmp(x->time ? x->time : "", y->time ? y->time : "");
 }
 
-int managed_cmp(const void *a, const void *b)
+int managed_fields_cmp(const void *a, const void *b)
 {
     const struct manager *x = a, *y = b;
     int order = str_cmp(x->name, y->name);
@@ -101,21 +112,21 @@ int managed_cmp(const void *a, const void *b)
     return order ? order : str_cmp(x->subresource, y->subresource);
 }
 
-/* Applies first, then by time and name. */
-static int by_time(const void *a, const void *b)
+/* Apply entries first, then by time and name. */
+static int compare_time(const void *a, const void *b)
 {
     const struct manager *x = a, *y = b;
     int order = (int)y->applied - (int)x->applied;
     if (!order)
         order = time_cmp(x, y);
-    return order ? order : managed_cmp(a, b);
+    return order ? order : managed_fields_cmp(a, b);
 }
 
-struct json *managed_print(struct arena *a, struct managed *m)
+struct json *managed_fields_print(struct arena *a, struct managed_fields *m)
 {
     if (!m->n)
         return NULL;
-    qsort(m->at, m->n, sizeof(*m->at), by_time);
+    qsort(m->at, m->n, sizeof(*m->at), compare_time);
     struct json *entries = json_new_arr(a);
     for (size_t i = 0; i < m->n; i++) {
         const struct manager *one = &m->at[i];
@@ -135,7 +146,7 @@ struct json *managed_print(struct arena *a, struct managed *m)
     return entries;
 }
 
-str managed_describe(struct arena *a, const struct manager *m)
+str managed_fields_describe(struct arena *a, const struct manager *m)
 {
     auto_buf struct buf out = { 0 };
     json_write_text(&out, m->name);
@@ -150,7 +161,7 @@ str managed_describe(struct arena *a, const struct manager *m)
 
 /* ---- cap */
 
-static size_t updaters(const struct managed *m)
+static size_t count_updaters(const struct managed_fields *m)
 {
     size_t n = 0;
     for (size_t i = 0; i < m->n; i++)
@@ -158,15 +169,17 @@ static size_t updaters(const struct managed *m)
     return n;
 }
 
-static struct manager *oldest(struct managed *m, const struct manager *newer_than, str version)
+/* The oldest update entry that is newer than another one and of a version, each if given. */
+static struct manager *find_oldest(struct managed_fields *m, const struct manager *newer_than,
+                                   str version)
 {
     struct manager *found = NULL;
     for (size_t i = 0; i < m->n; i++) {
         struct manager *one = &m->at[i];
         if (one->applied || (version.n && !str_eq(one->version, version)) ||
-            (newer_than && by_time(one, newer_than) <= 0))
+            (newer_than && compare_time(one, newer_than) <= 0))
             continue;
-        if (!found || by_time(one, found) < 0)
+        if (!found || compare_time(one, found) < 0)
             found = one;
     }
     return found;
@@ -174,19 +187,21 @@ static struct manager *oldest(struct managed *m, const struct manager *newer_tha
 
 static const str ancient = STR_INIT("ancient-changes");
 
-static void drop_like(struct managed *m, const struct manager *like)
+static void drop_like(struct managed_fields *m, const struct manager *like)
 {
-    struct manager *found = managed_find(m, like);
+    struct manager *found = managed_fields_find(m, like);
     if (found)
-        drop(m, (size_t)(found - m->at));
+        drop_entry(m, (size_t)(found - m->at));
 }
 
-/* Joins `second` into the bucket of its version, which `first` becomes where there is none yet. */
-static void join(struct arena *a, struct managed *m, struct manager first, struct manager second)
+/* Merges `second` into the bucket of its version; if there is none yet, `first` becomes part of
+ * it. */
+static void merge_entries(struct arena *a, struct managed_fields *m, struct manager first,
+                          struct manager second)
 {
     struct manager bucket = { .name = ancient, .version = second.version, .time = second.time };
-    struct manager *existing = managed_find(m, &bucket);
-    bool first_joins = !existing || same(existing, &second);
+    struct manager *existing = managed_fields_find(m, &bucket);
+    bool first_joins = !existing || is_same_manager(existing, &second);
     bucket.set = existing ? fieldset_union(a, &existing->set, &second.set) : second.set;
     if (first_joins)
         bucket.set = fieldset_union(a, &bucket.set, &first.set);
@@ -194,21 +209,21 @@ static void join(struct arena *a, struct managed *m, struct manager first, struc
     drop_like(m, &second);
     if (first_joins)
         drop_like(m, &first);
-    *managed_make(a, m, &bucket) = bucket;
+    *managed_fields_make(a, m, &bucket) = bucket;
 }
 
-void managed_cap(struct arena *a, struct managed *m)
+void managed_fields_cap(struct arena *a, struct managed_fields *m)
 {
     struct manager last = { 0 };
     bool any = false;
-    while (updaters(m) > MANAGED_UPDATERS_MAX) {
-        struct manager *first = oldest(m, any ? &last : NULL, (str){ 0 });
-        struct manager *second = first ? oldest(m, first, first->version) : NULL;
+    while (count_updaters(m) > MANAGED_FIELDS_UPDATERS_MAX) {
+        struct manager *first = find_oldest(m, any ? &last : NULL, (str){ 0 });
+        struct manager *second = first ? find_oldest(m, first, first->version) : NULL;
         if (!first)
-            return; /* no two of any version */
+            return; /* no version has two entries left to merge */
         last = *first;
-        any = !second; /* this version is exhausted: go on with the next oldest */
+        any = !second; /* this version has no other entry: continue with the next oldest */
         if (second)
-            join(a, m, *first, *second);
+            merge_entries(a, m, *first, *second);
     }
 }
