@@ -75,7 +75,7 @@ static void add_replica(void *context, const struct replica_record *pod)
 
 static int to_count(int64_t value)
 {
-    return (int)MAX((int64_t)0, MIN(value, (int64_t)INT32_MAX));
+    return (int)MAX((int64_t)0, MIN(value, (int64_t)SAT_REPLICAS_MAX));
 }
 
 /* Whether nothing moved within the transition timeout, so that waiting for the last target is

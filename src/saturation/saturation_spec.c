@@ -2,6 +2,8 @@
  * validation may store any JSON. */
 #include "saturation_spec.h"
 
+#include "target_core.h"
+
 #include <math.h>
 
 static const double cost_default = 10;
@@ -27,7 +29,7 @@ static double read_cost(struct arena *a, struct variant_spec *s, const struct js
 
 static int read_count(const struct json *v)
 {
-    return (int)MAX((int64_t)0, MIN(json_int(v, 0), (int64_t)INT32_MAX));
+    return (int)MAX((int64_t)0, MIN(json_int(v, 0), (int64_t)SAT_REPLICAS_MAX));
 }
 
 static void read_bounds(struct arena *a, struct variant_spec *s, const struct json *spec)

@@ -155,7 +155,7 @@ static void read_desired(struct variant *v, const struct variant_record *r)
     const struct json *status = parse_json(&scratch, r->status);
     const struct json *alloc = json_get(status, "desiredOptimizedAlloc");
     int64_t desired = json_int(json_get(alloc, "numReplicas"), 0);
-    v->desired = (int)MAX((int64_t)0, MIN(desired, (int64_t)INT32_MAX));
+    v->desired = (int)MAX((int64_t)0, MIN(desired, (int64_t)SAT_REPLICAS_MAX));
 }
 
 /* The spec is parsed into a new arena; model and workload lists are updated. */
@@ -311,8 +311,8 @@ static void narrow_bounds(struct variant_bounds *b, const struct bounds_record *
     b->tolerance_down = fmax(b->tolerance_down, usable_tolerance(r->down_milli));
     b->keeps_min |= r->min > 0 && !r->idles;
     if (r->max > 0 && (b->max == 0 || r->max < b->max))
-        b->max = (int)MIN(r->max, (int64_t)INT32_MAX);
-    b->min = MAX(b->min, (int)MAX((int64_t)0, MIN(r->min, (int64_t)INT32_MAX)));
+        b->max = (int)MIN(r->max, (int64_t)SAT_REPLICAS_MAX);
+    b->min = MAX(b->min, (int)MAX((int64_t)0, MIN(r->min, (int64_t)SAT_REPLICAS_MAX)));
 }
 
 /* The HPA that KEDA creates for a ScaledObject adds nothing to it and cannot express zero, so the

@@ -120,7 +120,7 @@ static void scale_workload(struct reconcile *r, struct variant *v, const struct 
         return;
     }
     v->warned_rival = false;
-    v->seen_wanted = (int)MIN(w->wanted, (int64_t)INT32_MAX);
+    v->seen_wanted = (int)MIN(w->wanted, (int64_t)SAT_REPLICAS_MAX);
     int next = scale_next_replicas(&v->history, &v->spec.behavior, r->now_ns / NS_PER_S,
                                    v->seen_wanted, v->desired);
     if (next != v->seen_wanted)

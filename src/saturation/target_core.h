@@ -4,6 +4,9 @@
 
 #include "analysis_core.h"
 
+/* No workload has more replicas, whatever an object claims: the sum over a thousand variants fits an int. */
+enum { SAT_REPLICAS_MAX = 1 << 20 };
+
 struct sat_state { /* a variant apart from its metrics */
     str variant;
     int current; /* spec.replicas of its workload */

@@ -28,6 +28,9 @@ static void a_plain_spec(void)
 
 static void invalid_values_are_reported_and_replaced(void)
 {
+    struct variant_spec huge = read("{modelID: m, scaleTargetRef: {kind: Deployment, name: web}, "
+                                    "minReplicas: 2147483647, maxReplicas: 9223372036854775807}");
+    OK(huge.min <= 1 << 20 && huge.max <= 1 << 20); /* sums of them must not overflow */
     struct variant_spec s = read("{modelID: m, scaleTargetRef: {kind: Deployment, name: web}, "
                                  "variantCost: abc, minReplicas: 5, maxReplicas: 3}");
     EQ_REAL(s.cost, 10);
