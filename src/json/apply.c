@@ -42,7 +42,7 @@
  * of a version that is no longer served are dropped, because they cannot be compared with anything.
  *
  * The order of the steps is that of Kubernetes, even where another one would be cheaper, because it
- * decides which of two errors a client gets. Unlike there, updates never fail: an update whose
+ * decides which of two errors a client gets. Updates never fail: an update whose
  * ownership cannot be computed goes through without managedFields.
  *
  * Cost. All sets and trees are in the arena of the request. A request can bring APPLY_MANAGERS_MAX
