@@ -71,6 +71,15 @@ str arena_str(struct arena *a, str text)
     return (str){ copy, text.n };
 }
 
+str arena_lower(struct arena *a, str text)
+{
+    char *copy = arena_alloc(a, text.n + 1);
+    for (size_t i = 0; i < text.n; i++)
+        copy[i] = text.p[i] >= 'A' && text.p[i] <= 'Z' ? (char)(text.p[i] | 32) : text.p[i];
+    copy[text.n] = '\0';
+    return (str){ copy, text.n };
+}
+
 str arena_printf(struct arena *a, const char *format, ...)
 {
     char small[256]; /* most texts fit: they are then formatted once instead of measured first */

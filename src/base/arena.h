@@ -47,7 +47,8 @@ static inline void *arena_alloc(struct arena *a, size_t bytes)
 void *arena_array(struct arena *a, size_t count, size_t bytes); /* the same, overflow-checked */
 #define arena_new(a, type) ((type *)arena_alloc((a), sizeof(type)))
 
-str arena_str(struct arena *a, str text); /* a copy, terminated with NUL */
+str arena_str(struct arena *a, str text);   /* a copy, terminated with NUL */
+str arena_lower(struct arena *a, str text); /* the same, with ASCII letters in lower case */
 str arena_printf(struct arena *a, const char *format, ...) PRINTF_LIKE(2, 3);
 str arena_join(struct arena *a, const str *parts, size_t n); /* concatenates the parts */
 

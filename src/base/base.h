@@ -41,7 +41,7 @@
 /* Local variables that own memory or a descriptor: released at the end of their scope unless take()
  * transfers ownership. */
 #define auto_free __attribute__((cleanup(mem_free_at)))
-#define auto_close __attribute__((cleanup(fd_close_at)))
+#define auto_close __attribute__((cleanup(file_close_at)))
 #define take(pointer)                                                                              \
     __extension__({                                                                                \
         __typeof__(pointer) *taken_from_ = &(pointer);                                             \
@@ -56,6 +56,6 @@ void *mem_zero(size_t count, size_t bytes);            /* zeroed */
 void *mem_grow(void *old, size_t count, size_t bytes); /* realloc */
 char *mem_dup(const char *text, size_t bytes);         /* a copy, terminated with NUL */
 void mem_free_at(void *pointer_to_pointer);
-void fd_close_at(int *fd); /* preserves errno; ignores a negative descriptor */
+void file_close_at(int *fd); /* preserves errno; ignores a negative descriptor */
 
 #endif

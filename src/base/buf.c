@@ -51,6 +51,21 @@ void buf_printf(struct buf *b, const char *format, ...)
     b->p[b->n] = '\0';
 }
 
+void buf_put_xml(struct buf *b, str text)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned char c = (unsigned char)text.p[i];
+        if (c == '<')
+            buf_put(b, S("&lt;"));
+        else if (c == '&')
+            buf_put(b, S("&amp;"));
+        else if (c == '"')
+            buf_put(b, S("&quot;"));
+        else if (c >= ' ')
+            buf_putc(b, (char)c);
+    }
+}
+
 void buf_consume(struct buf *b, size_t n)
 {
     assert(n <= b->n);

@@ -17,6 +17,8 @@ void buf_done(struct buf *b); /* frees; the buffer is empty and usable again */
 char *buf_reserve(struct buf *b, size_t more); /* room at the end; does not change n */
 void buf_put(struct buf *b, str text);
 void buf_printf(struct buf *b, const char *format, ...) PRINTF_LIKE(2, 3);
+/* Escapes text for XML, in elements and in attributes; control characters, which XML forbids, are left out. */
+void buf_put_xml(struct buf *b, str text);
 void buf_consume(struct buf *b, size_t n); /* removes n bytes from the front */
 char *buf_take(struct buf *b);             /* transfers the NUL-terminated bytes; free() them */
 

@@ -1,8 +1,7 @@
 /* Intrusive list: see list.h. */
 #include "list.h"
 
-/* Inserts before an item of the list; NULL: at the end. */
-static void insert_before(struct list *l, struct list_item *item, struct list_item *before)
+void list_insert(struct list *l, struct list_item *item, struct list_item *before)
 {
     assert(!item->in);
     *item = (struct list_item){ before, before ? before->previous : l->last, l };
@@ -13,12 +12,12 @@ static void insert_before(struct list *l, struct list_item *item, struct list_it
 
 void list_append(struct list *l, struct list_item *item)
 {
-    insert_before(l, item, NULL);
+    list_insert(l, item, NULL);
 }
 
 void list_prepend(struct list *l, struct list_item *item)
 {
-    insert_before(l, item, l->first);
+    list_insert(l, item, l->first);
 }
 
 void list_remove(struct list_item *item)

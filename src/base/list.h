@@ -24,6 +24,8 @@ struct list {
 
 void list_append(struct list *l, struct list_item *item); /* must not be in a list */
 void list_prepend(struct list *l, struct list_item *item);
+/* Before another item of the list; NULL: at the end. */
+void list_insert(struct list *l, struct list_item *item, struct list_item *before);
 void list_remove(struct list_item *item);                /* from its list, if any */
 void list_move(struct list *to, struct list_item *item); /* to the end of another list */
 

@@ -47,6 +47,7 @@ int log_level_parse(str name, enum log_level *ret)
     return -EINVAL;
 }
 
+/* JSON's escapes, which the text format uses as well. Bytes above 0x7f pass: log lines are UTF-8. */
 static void put_quoted(struct buf *line, str text)
 {
     buf_putc(line, '"');
@@ -89,6 +90,7 @@ static void put_value(struct buf *line, const struct log_kv *kv)
         put_quoted(line, kv->text);
 }
 
+/* UTC with milliseconds, in both formats. */
 static void put_time(struct buf *line)
 {
     int64_t now = clock_wall_ns();

@@ -61,7 +61,7 @@ void mem_free_at(void *pointer_to_pointer)
     free(p);
 }
 
-void fd_close_at(int *fd)
+void file_close_at(int *fd)
 {
     int kept = errno;
     if (*fd >= 0)

@@ -169,26 +169,27 @@ bool metric_drop(struct metric_family *f, const str *values)
     return s != NULL;
 }
 
-/* Collects first and deletes then, because a map must not change while it is iterated. */
-size_t metric_drop_where(struct metric_family *f, const char *label, str value)
+static struct metric *find_first(const struct metric_family *f, const str *values, size_t n)
 {
-    size_t at = 0;
-    while (at < f->label_n && strcmp(f->spec.labels[at], label) != 0)
-        at++;
-    assert(at < f->label_n);
-    VEC(struct metric *) found = { 0 };
     for (struct map_slot *slot = NULL; (slot = map_next(&f->series, slot));) {
         struct metric *s = slot->value;
-        if (str_eq(s->values[at], value))
-            vec_push(&found, s);
+        size_t i = 0;
+        while (i < n && str_eq(s->values[i], values[i]))
+            i++;
+        if (i == n)
+            return s;
     }
-    for (size_t i = 0; i < found.n; i++) {
-        map_del(&f->series, found.at[i]->key);
-        free(found.at[i]);
+    return NULL;
+}
+
+size_t metric_drop_all(struct metric_family *f, const str *values, size_t n)
+{
+    size_t dropped = 0;
+    for (struct metric *s; (s = find_first(f, values, n)); dropped++) {
+        map_del(&f->series, s->key);
+        free(s);
     }
-    size_t n = found.n;
-    vec_done(&found);
-    return n;
+    return dropped;
 }
 
 void metrics_on_read(struct metrics *m, void (*collect)(void *context), void *context)

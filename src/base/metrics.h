@@ -47,8 +47,8 @@ void metric_set(struct metric *s, double value);     /* gauge */
 void metric_observe(struct metric *s, double value); /* histogram */
 
 bool metric_drop(struct metric_family *f, const str *values); /* false: there was no such series */
-/* Drops every series whose label has that value; returns how many. */
-size_t metric_drop_where(struct metric_family *f, const char *label, str value);
+/* Drops every series whose first `n` labels have these values; returns how many. Looks at all series. */
+size_t metric_drop_all(struct metric_family *f, const str *values, size_t n);
 
 /* Calls `collect` before each read of the registry, to set gauges that are not worth updating all
  * the time. */

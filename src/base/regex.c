@@ -13,8 +13,9 @@
  *
  * The set holds each position once, so the time is at most (size of the program) x (length of the
  * text), and the program is bounded. A backtracking matcher would be simpler and exponential for
- * patterns such as (a*)*b, and the pattern comes from any client that may create a CRD. Captures
- * and greediness do not exist: callers only ask whether a text matches.
+ * patterns such as (a*)*b, and the pattern comes from any client that may create a CRD. Captures do
+ * not exist. Most callers only ask whether a text matches; regex_find_within() also finds where, by
+ * the rules of Go: the leftmost match, and of those the one that prefers the first way of every split.
  *
  * A compiled regex lives in the caller's arena and is immutable; a match allocates its sets
  * once. */
@@ -57,11 +58,14 @@ static uint32_t put_instruction(struct compiler *c, struct instruction i)
 static uint32_t emit_node(struct compiler *c, const struct regex_node *node, uint32_t next);
 
 /* The split is emitted before the body, which loops back to it, and patched afterwards. */
-static uint32_t emit_star(struct compiler *c, const struct regex_node *body, uint32_t next)
+static uint32_t emit_star(struct compiler *c, const struct regex_node *node, uint32_t next)
 {
-    uint32_t loop = put_instruction(c, (struct instruction){ .op = OP_SPLIT, .other = next });
-    uint32_t entry = emit_node(c, body, loop);
-    if (!c->full)
+    struct instruction split = { .op = OP_SPLIT, .next = next, .other = next };
+    uint32_t loop = put_instruction(c, split);
+    uint32_t entry = emit_node(c, node->left, loop);
+    if (!c->full && node->lazy)
+        c->at[loop].other = entry;
+    else if (!c->full)
         c->at[loop].next = entry;
     return loop;
 }
@@ -72,13 +76,15 @@ static uint32_t emit_repeat(struct compiler *c, const struct regex_node *node, u
 {
     const struct regex_node *body = node->left;
     if (node->max == REGEX_NO_MAX) {
-        next = emit_star(c, body, next);
+        next = emit_star(c, node, next);
     } else {
         uint32_t end = next;
         for (uint32_t i = node->min; i < node->max && !c->full; i++) {
             uint32_t entry = emit_node(c, body, next);
-            next = put_instruction(c, (struct instruction){
-                                          .op = OP_SPLIT, .next = entry, .other = end });
+            struct instruction split = { .op = OP_SPLIT, .next = entry, .other = end };
+            if (node->lazy)
+                split.next = end, split.other = entry;
+            next = put_instruction(c, split);
         }
     }
     for (uint32_t i = 0; i < node->min && !c->full; i++)
@@ -283,5 +289,69 @@ bool regex_matches_within(const struct regex *r, str text, uint64_t most, uint64
         at += width;
         if (run.matched)
             return true;
+    }
+}
+
+/* The sets keep the order in which positions were reached, which is the order of preference, and each
+ * position remembers where its attempt began. A match ends all attempts of lower preference. */
+bool regex_find_within(const struct regex *r, str text, size_t from, uint64_t most, uint64_t *steps,
+                       size_t *ret_start, size_t *ret_end)
+{
+    *steps += r->n;
+    auto_free uint32_t *memory = mem_zero((size_t)r->n * 7 + 2, sizeof(*memory));
+    auto_free size_t *starts = mem_zero((size_t)r->n * 2 + 1, sizeof(*starts));
+    size_t *start_now = starts, *start_then = starts + r->n;
+    struct states now = { memory, memory + r->n, 0 },
+                  then = { memory + 2 * (size_t)r->n, memory + 3 * (size_t)r->n, 0 };
+    struct run run = { r, memory + 4 * (size_t)r->n, REGEX_NO_CHAR, REGEX_NO_CHAR, false };
+    bool found = false;
+    size_t width = 0;
+    for (size_t at = from; at > 0 && run.before == REGEX_NO_CHAR;) { /* the character before */
+        size_t back = at - 1;
+        while (back > 0 && at - back < 4 && ((unsigned char)text.p[back] & 0xc0) == 0x80)
+            back--;
+        run.before = regex_char(text, back, &width);
+    }
+    for (size_t at = from;; at += width) {
+        run.after = at < text.n ? regex_char(text, at, &width) : REGEX_NO_CHAR;
+        if (!found) {
+            uint32_t before = now.n;
+            reach_from(&run, &now, r->start);
+            for (uint32_t i = before; i < now.n; i++)
+                start_now[i] = at;
+        }
+        *steps += now.n + 1;
+        if (*steps >= most || (!now.n && found))
+            return found;
+        uint32_t c = run.after, before_then;
+        size_t next_width = 0;
+        struct run ahead = run; /* assertions after this character see the next one */
+        ahead.before = c;
+        ahead.after = c != REGEX_NO_CHAR && at + width < text.n
+                          ? regex_char(text, at + width, &next_width)
+                          : REGEX_NO_CHAR;
+        then.n = 0;
+        for (uint32_t i = 0; i < now.n; i++) {
+            const struct instruction *in = &r->at[now.dense[i]];
+            if (in->op == OP_MATCH) {
+                *ret_start = start_now[i];
+                *ret_end = at;
+                found = true;
+                break;
+            }
+            if (in->op != OP_SET || c == REGEX_NO_CHAR || !set_has(in->set, c))
+                continue;
+            before_then = then.n;
+            reach_from(&ahead, &then, in->next);
+            for (uint32_t j = before_then; j < then.n; j++)
+                start_then[j] = start_now[i];
+        }
+        if (at >= text.n)
+            return found;
+        struct states swap = now;
+        size_t *swap_starts = start_now;
+        now = then, then = swap;
+        start_now = start_then, start_then = swap_starts;
+        run.before = c;
     }
 }

@@ -21,5 +21,8 @@ bool regex_matches(const struct regex *r, str text); /* anywhere in the text */
 /* The same with a budget: adds the work done to `*steps`, and returns false once that reaches
  * `most`. */
 bool regex_matches_within(const struct regex *r, str text, uint64_t most, uint64_t *steps);
+/* Where the leftmost match at or after byte `from` begins and ends, as Go's FindStringIndex. */
+bool regex_find_within(const struct regex *r, str text, size_t from, uint64_t most, uint64_t *steps,
+                       size_t *ret_start, size_t *ret_end);
 
 #endif

@@ -33,6 +33,7 @@ struct regex_node {
     struct regex_set set;
     const struct regex_node *left, *right; /* REGEX_REPEAT: left */
     uint32_t min, max;                     /* max may be REGEX_NO_MAX */
+    bool lazy; /* prefers fewer repetitions; matters to regex_find only */
 };
 
 int regex_parse(struct arena *a, str pattern, const struct regex_node **ret, err_t *e);

@@ -542,8 +542,8 @@ static int parse_repeats(struct parser *p, const struct regex_node **node)
         }
         if (min > REPEAT_MAX || (max != REGEX_NO_MAX && (max > REPEAT_MAX || max < min)))
             return fail_at(p, EINVAL, "bad repetition count");
-        accept(p, "?"); /* lazy: matches the same texts */
         struct regex_node *repeat = new_node(p, REGEX_REPEAT);
+        repeat->lazy = accept(p, "?");
         repeat->left = *node, repeat->min = min, repeat->max = max;
         *node = repeat;
     }

@@ -41,7 +41,7 @@ static bool take_char(str *rest, char c)
     return true;
 }
 
-static bool take_date(str *rest, int64_t *ret_days)
+bool rfc3339_take_date(str *rest, int64_t *ret_days)
 {
     int year, month, day;
     if (!take_number(rest, 4, &year) || !take_char(rest, '-') || !take_number(rest, 2, &month) ||
@@ -94,7 +94,7 @@ static bool parse_instant(str rest, struct instant *ret)
 {
     struct instant at = { 0 };
     int64_t days, time, offset;
-    if (!take_date(&rest, &days) || !take_char(&rest, 'T') || !take_time(&rest, &time))
+    if (!rfc3339_take_date(&rest, &days) || !take_char(&rest, 'T') || !take_time(&rest, &time))
         return false;
     if (take_char(&rest, '.') && !take_fraction(&rest, &at))
         return false;
@@ -143,6 +143,7 @@ int rfc3339_parse_micro(str text, int64_t *ret_us, err_t *e)
     return 0;
 }
 
+/* Years before 1 and after 9999 print with more characters; RFC3339_TEXT_MAX has room for any int64_t. */
 static int print_seconds(int64_t seconds, char out[static RFC3339_TEXT_MAX])
 {
     int64_t days = civil_day_of(seconds);

@@ -15,6 +15,9 @@ int rfc3339_parse(str text, int64_t *ret_s, err_t *e);
 int rfc3339_parse_ns(str text, int64_t *ret_ns, err_t *e);
 int rfc3339_parse_micro(str text, int64_t *ret_us, err_t *e);
 
+/* Consumes "2026-01-05" and returns the days since 1970; false if there is no valid date. */
+bool rfc3339_take_date(str *rest, int64_t *ret_days);
+
 str rfc3339_text(int64_t seconds, char out[static RFC3339_TEXT_MAX]);
 str rfc3339_micro_text(int64_t microseconds, char out[static RFC3339_TEXT_MAX]);
 

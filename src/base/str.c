@@ -1,9 +1,12 @@
 /* String slices: see str.h. Everything here accepts the empty slice {NULL, 0}, which must not reach
- * memcmp() and memchr(): passing them NULL is undefined even for a length of 0. */
+ * memcmp() and memchr(): passing them NULL is undefined even for a length of 0. Nothing allocates,
+ * and nothing depends on the locale: letters are ASCII letters, and the order is that of bytes, as
+ * Kubernetes sorts names. Numbers are read whole or not at all: "12x" is no number. */
 #include "str.h"
 
 #include <math.h>
 
+/* Byte order, a prefix before what it is a prefix of. Not the order of any locale. */
 int str_cmp(str a, str b)
 {
     size_t common = MIN(a.n, b.n);
@@ -26,6 +29,7 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
 }
 
+/* ASCII letters only, as header names and most keywords need it. */
 bool str_eq_nocase(str a, str b)
 {
     if (a.n != b.n)
@@ -64,6 +68,30 @@ str str_trim(str s)
     return s;
 }
 
+/* After a mismatch only the last star is tried again: what an earlier one could match, the last
+ * one can match too. */
+bool str_matches_glob(str pattern, str text, char any_byte)
+{
+    size_t star = SIZE_MAX, mark = 0, p = 0, t = 0;
+    while (t < text.n) {
+        if (p < pattern.n && pattern.p[p] == '*') {
+            star = p++;
+            mark = t;
+        } else if (p < pattern.n && (pattern.p[p] == any_byte || pattern.p[p] == text.p[t])) {
+            p++;
+            t++;
+        } else if (star != SIZE_MAX) {
+            p = star + 1;
+            t = ++mark;
+        } else
+            return false;
+    }
+    while (p < pattern.n && pattern.p[p] == '*')
+        p++;
+    return p == pattern.n;
+}
+
+/* After the last part `rest` is {NULL, 0}, which differs from an empty last part: "a," has two parts. */
 bool str_cut(str *rest, char separator, str *ret_part)
 {
     if (!rest->p)
@@ -121,6 +149,8 @@ int str_to_f64(str s, double *ret)
     return 0;
 }
 
+/* Writes from the end of `room`. The magnitude is unsigned, because that of INT64_MIN does not fit in an
+ * int64_t. */
 str str_of_i64(int64_t value, char room[STR_I64_ROOM])
 {
     char *end = room + STR_I64_ROOM - 1, *at = end;

@@ -52,6 +52,10 @@ size_t str_find(str s, str needle);  /* SIZE_MAX: not found */
 size_t str_find_char(str s, char c); /* SIZE_MAX: not found */
 str str_trim(str s);                 /* spaces, tabs, CR, LF at both ends */
 
+/* "*" matches any run of bytes and `any_byte` any single one; '*' if there is no such character.
+ * The work is at most text times pattern. */
+bool str_matches_glob(str pattern, str text, char any_byte);
+
 /* Removes the part before the next `separator` from `*rest`; false if nothing is left.
  * "a,,b" gives "a", "", "b"; "" gives one empty part. `rest->p` is NULL at the end. */
 bool str_cut(str *rest, char separator, str *ret_part);

@@ -38,11 +38,8 @@ struct transition {
 };
 
 struct tz {
-    char *name;                /* owned */
-    char *path;                /* owned; NULL: not from a file */
-    struct timespec file_time; /* modification time of the file when it was read */
-    struct tz *retired_before; /* chain of zones that tz_refresh replaced */
-    struct transition *at;     /* owned; adjacent ones have different offsets */
+    char *name;            /* owned */
+    struct transition *at; /* owned; adjacent ones have different offsets */
     size_t n;
     int32_t first_offset; /* before the first transition */
     bool has_rule;
@@ -191,7 +188,6 @@ void tz_free(struct tz *z)
     if (!z)
         return;
     free(z->name);
-    free(z->path);
     free(z->at);
     free(z);
 }
@@ -233,8 +229,6 @@ static int read_zone_file(const char *path, str name, struct tz **ret, err_t *e)
     r = tz_parse(name, buf_str(&bytes), &z, e);
     if (r)
         return r;
-    z->path = mem_dup(path, strlen(path));
-    z->file_time = st.st_mtim;
     *ret = z;
     return 0;
 }
@@ -265,8 +259,7 @@ static int load_zone(str name, struct tz **ret, err_t *e)
 /* ---- the cache */
 
 static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct map cache;   /* name → zone; the zone owns the name */
-static struct tz *retired; /* evicted zones, which callers may still use */
+static struct map cache; /* name → zone; the zone owns the name */
 
 const struct tz *tz_utc(void)
 {
@@ -293,36 +286,6 @@ int tz_get(str name, const struct tz **ret, err_t *e)
     if (!r)
         *ret = z;
     return r;
-}
-
-static bool is_file_changed(const struct tz *z)
-{
-    struct stat st;
-    return stat(z->path, &st) == 0 &&
-           (st.st_mtim.tv_sec != z->file_time.tv_sec || st.st_mtim.tv_nsec != z->file_time.tv_nsec);
-}
-
-/* In two passes, because a map must not change while it is iterated. Evicted zones stay reachable
- * through `retired`, so that leak checkers do not report them. */
-void tz_refresh(void)
-{
-    pthread_mutex_lock(&cache_lock);
-    struct tz *changed = NULL;
-    for (struct map_slot *s = NULL; (s = map_next(&cache, s));) {
-        struct tz *z = s->value;
-        if (is_file_changed(z)) {
-            z->retired_before = changed;
-            changed = z;
-        }
-    }
-    while (changed) {
-        struct tz *z = changed;
-        changed = z->retired_before;
-        map_del(&cache, tz_name(z));
-        z->retired_before = retired;
-        retired = z;
-    }
-    pthread_mutex_unlock(&cache_lock);
 }
 
 /* ---- queries */

@@ -17,14 +17,10 @@
 struct tz; /* immutable */
 
 /* The zone of that name from the process-wide cache. It is never freed, and the same name returns
- * the same pointer unless tz_refresh saw a newer file. UTC needs no file. -ENOENT: no such zone. */
+ * the same pointer: an update of tzdata takes effect at the next start. UTC needs no file. -ENOENT: no such zone. */
 int tz_get(str name, const struct tz **ret, err_t *e);
 const struct tz *tz_utc(void);
 str tz_name(const struct tz *zone);
-
-/* Evicts zones whose file has changed (a tzdata update), so that the next tz_get reads them again.
- * Pointers that were returned before stay valid. */
-void tz_refresh(void);
 
 /* A period with one offset: [from, until). INT64_MIN and INT64_MAX mean unbounded. Adjacent spans
  * have different offsets, so `until` is the next transition. */

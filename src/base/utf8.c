@@ -62,7 +62,7 @@ uint32_t utf8_lower(uint32_t point)
     return unicode ? (uint32_t)towlower_l((wint_t)point, unicode) : point;
 }
 
-bool utf8_is_space(uint32_t point)
+static bool utf8_is_space(uint32_t point)
 {
     return (point >= '\t' && point <= '\r') || point == ' ' || point == 0x85 || point == 0xa0 ||
            point == 0x1680 || (point >= 0x2000 && point <= 0x200a) || point == 0x2028 ||
@@ -89,7 +89,7 @@ str utf8_trim(str text)
 
 /* U+FFFD itself takes three bytes; as a single byte it means that utf8_next() found an invalid
  * one. */
-static bool is_clean(str text)
+bool utf8_valid(str text)
 {
     while (text.n) {
         size_t before = text.n;
@@ -101,7 +101,7 @@ static bool is_clean(str text)
 
 str utf8_clean(struct arena *a, str text)
 {
-    if (is_clean(text))
+    if (utf8_valid(text))
         return text;
     auto_buf struct buf out = { 0 };
     while (text.n)

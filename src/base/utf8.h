@@ -10,8 +10,9 @@ uint32_t utf8_next(str *rest);
 void utf8_put(struct buf *out, uint32_t point);
 
 uint32_t utf8_lower(uint32_t point); /* simple lower case: maps to one code point */
-bool utf8_is_space(uint32_t point);  /* White_Space, as in Go's TrimSpace */
 str utf8_trim(str text);             /* without such spaces at both ends */
+
+bool utf8_valid(str text);
 
 /* The same text if it is valid UTF-8, otherwise a copy with U+FFFD in place of each invalid byte.
  * Used for text from paths, queries, headers and certificates; parsers validate bodies. */
