@@ -66,7 +66,7 @@ struct work {
 
 /* A manager and the fields that it would lose. */
 struct clash {
-    struct manager *manager;
+    struct field_manager *manager;
     struct fieldset set;
 };
 
@@ -109,7 +109,7 @@ static struct json *blank_object(struct arena *a, const struct apply_request *r)
 
 /* Identity and bookkeeping fields are never owned. The nodes are sorted, like those of every
  * set. */
-static void strip_identity(struct work *w, struct manager *m)
+static void strip_identity(struct work *w, struct field_manager *m)
 {
     static struct fieldset_node in_metadata[] = {
         { FIELD("clusterName") },
@@ -149,7 +149,7 @@ static struct typed_changes changes_at(const struct work *w, const struct shape 
 static void reconcile_entries(struct work *w)
 {
     for (size_t i = 0; i < w->managed.n; i++) {
-        struct manager *m = &w->managed.at[i];
+        struct field_manager *m = &w->managed.at[i];
         const struct shape *shape = shape_at(w, m->version);
         m->set = shape ? fieldset_reconcile(w->arena, &m->set, shape) : (struct fieldset){ 0 };
     }
@@ -158,7 +158,7 @@ static void reconcile_entries(struct work *w)
 
 /* The fields that each other manager owns and that differ between `old` and `new`, one clash per
  * entry in the same order. Removed fields leave every set right away: that is no conflict. */
-static struct clash *find_clashes(struct work *w, const struct manager *self,
+static struct clash *find_clashes(struct work *w, const struct field_manager *self,
                                   const struct json *old, const struct json *new,
                                   struct typed_changes *ret_changes)
 {
@@ -168,7 +168,7 @@ static struct clash *find_clashes(struct work *w, const struct manager *self,
     struct fieldset set = fieldset_union(w->arena, &changes.modified, &changes.added);
     *ret_changes = changes;
     for (size_t i = 0; i < w->managed.n; i++) {
-        struct manager *m = &w->managed.at[i];
+        struct field_manager *m = &w->managed.at[i];
         const struct shape *shape = shape_at(w, m->version);
         clashes[i].manager = m;
         if (m == self || !shape)
@@ -238,14 +238,14 @@ static void own_changes(struct work *w, const struct json *old, const struct jso
     reconcile_entries(w);
     struct typed_changes c;
     take_ownership(w, find_clashes(w, NULL, old, new, &c));
-    struct manager self = { .name = name,
-                            .version = w->r->version,
-                            .subresource = w->r->subresource,
-                            .time = arena_str(w->arena, w->r->now).p,
-                            .set = fieldset_union(w->arena, &c.modified, &c.added) };
+    struct field_manager self = { .name = name,
+                                  .version = w->r->version,
+                                  .subresource = w->r->subresource,
+                                  .time = arena_str(w->arena, w->r->now).p,
+                                  .set = fieldset_union(w->arena, &c.modified, &c.added) };
     strip_identity(w, &self);
     if (!fieldset_empty(&self.set)) {
-        struct manager *entry = managed_fields_make(w->arena, &w->managed, &self);
+        struct field_manager *entry = managed_fields_make(w->arena, &w->managed, &self);
         entry->set = fieldset_union(w->arena, &entry->set, &self.set);
         entry->time = self.time;
     }
@@ -369,7 +369,8 @@ static struct json *add_back_all_owned(struct work *w, const struct json *merged
 }
 
 /* Removes what the manager applied last time, does not apply now, and no other manager owns. */
-static struct json *prune_fields(struct work *w, struct json *merged, const struct manager *last)
+static struct json *prune_fields(struct work *w, struct json *merged,
+                                 const struct field_manager *last)
 {
     const struct shape *shape = last ? shape_at(w, last->version) : NULL;
     if (!shape || fieldset_empty(&last->set))
@@ -550,11 +551,11 @@ int apply_patch(struct arena *a, const struct apply_request *r, struct apply_res
         result = load_live(&w);
     if (result < 0)
         return result;
-    struct manager like = { .name = manager_name(r),
-                            .version = r->version,
-                            .subresource = r->subresource,
-                            .applied = true };
-    struct manager *self = managed_fields_find(&w.managed, &like), last = self ? *self : like;
+    struct field_manager like = { .name = manager_name(r),
+                                  .version = r->version,
+                                  .subresource = r->subresource,
+                                  .applied = true };
+    struct field_manager *self = managed_fields_find(&w.managed, &like), last = self ? *self : like;
     struct json *object = typed_merge(a, r->shape, w.live, r->object);
     self = managed_fields_make(a, &w.managed, &like);
     self->version = r->version;

@@ -122,6 +122,63 @@ static int add_all(struct arena *a, struct fieldtree *tree, const struct fields 
     return 0;
 }
 
+/* ---- what to keep */
+
+struct kept *fieldtree_find_kept(const struct kept *keep, str name)
+{
+    struct kept *m = keep->members;
+    while (m && !str_eq(m->key, name))
+        m = m->next;
+    return m;
+}
+
+static struct kept *add_member(struct arena *a, struct kept *keep, str name)
+{
+    struct kept *m = fieldtree_find_kept(keep, name);
+    if (m)
+        return m;
+    m = arena_new(a, struct kept);
+    m->key = name;
+    m->next = keep->members;
+    keep->members = m;
+    return m;
+}
+
+static struct kept *add_each(struct arena *a, struct kept *keep)
+{
+    if (!keep->each)
+        keep->each = arena_new(a, struct kept);
+    return keep->each;
+}
+
+/* Adds what the paths of a step need. Recursion is as deep as the declared paths. */
+static void add_kept(struct arena *a, struct kept *keep, const struct field_step *step)
+{
+    for (const struct field_target *t = step->targets; t; t = t->next) {
+        keep->whole |= t->field->type == F_RAW || t->field->type == F_MAP;
+        if (t->of)
+            add_kept(a, add_each(a, keep), &t->of->root);
+    }
+    for (const struct field_step *child = step->children; child; child = child->next) {
+        if (child->kind == STEP_MATCH)
+            add_member(a, add_each(a, keep), child->key);
+        add_kept(a,
+                 child->kind == STEP_MEMBER ? add_member(a, keep, child->key) : add_each(a, keep),
+                 child);
+    }
+}
+
+/* Has the trimmers note where the parts of an object's identity are, unless all of its metadata is kept. */
+static void add_spans(struct fieldtree *tree)
+{
+    static const str names[KEPT_SPANS] = { [KEPT_NS] = STR_INIT("namespace"),
+                                           [KEPT_NAME] = STR_INIT("name"),
+                                           [KEPT_VERSION] = STR_INIT("resourceVersion") };
+    struct kept *metadata = fieldtree_find_kept(&tree->keep, S("metadata"));
+    for (size_t i = 0; i < KEPT_SPANS; i++)
+        fieldtree_find_kept(metadata, names[i])->span = &tree->spans[i];
+}
+
 int fieldtree_compile(struct arena *a, const struct fields *fields, bool is_record,
                       struct fieldtree **ret, err_t *e)
 {
@@ -132,7 +189,11 @@ int fieldtree_compile(struct arena *a, const struct fields *fields, bool is_reco
     int r = is_record ? add_all(a, tree, &record_own_fields, e) : 0;
     if (r >= 0)
         r = add_all(a, tree, fields, e);
-    if (r >= 0)
-        *ret = tree;
-    return r;
+    if (r < 0)
+        return r;
+    add_kept(a, &tree->keep, &tree->root);
+    if (is_record)
+        add_spans(tree);
+    *ret = tree;
+    return 0;
 }

@@ -38,6 +38,7 @@ void frame_reset(struct frame *f)
     f->place = FRAME_OUTSIDE;
     f->depth = 0;
     f->in_text = f->escaped = false;
+    f->want = f->skip = f->left = 0;
 }
 
 void frame_done(struct frame *f)
@@ -46,7 +47,7 @@ void frame_done(struct frame *f)
     buf_done(&f->envelope);
 }
 
-static int carry_part(struct frame *f, str part, err_t *e)
+int frame_carry(struct frame *f, str part, err_t *e)
 {
     if (f->carry.n + part.n > FRAME_ITEM_MAX)
         return err_set(
@@ -57,12 +58,11 @@ static int carry_part(struct frame *f, str part, err_t *e)
     return 0;
 }
 
-/* Reports a document that ends with `last`; its start may be in the carry. */
-static int deliver_document(struct frame *f, str last, err_t *e)
+int frame_deliver(struct frame *f, str last, err_t *e)
 {
     if (!f->carry.n && last.n <= FRAME_ITEM_MAX)
         return f->each(f->context, last, e);
-    int r = carry_part(f, last, e);
+    int r = frame_carry(f, last, e);
     if (r < 0)
         return r;
     r = f->each(f->context, buf_str(&f->carry), e);
@@ -76,10 +76,10 @@ static int feed_lines(struct frame *f, str bytes, err_t *e)
     while (bytes.n) {
         const char *end = memchr(bytes.p, '\n', bytes.n);
         if (!end)
-            return carry_part(f, bytes, e);
+            return frame_carry(f, bytes, e);
         str line = { bytes.p, (size_t)(end - bytes.p) };
         bool blank = !str_trim(line).n && !str_trim(buf_str(&f->carry)).n;
-        int r = blank ? 0 : deliver_document(f, line, e);
+        int r = blank ? 0 : frame_deliver(f, line, e);
         if (r < 0)
             return r;
         if (blank)
@@ -219,15 +219,17 @@ static int feed_item(struct frame *f, str bytes, size_t *at, err_t *e)
     *at = skip_to_depth(f, bytes, start, list_depth(f) + 1);
     str part = { bytes.p + start, *at - start };
     if (f->depth > list_depth(f) + 1)
-        return carry_part(f, part, e);
+        return frame_carry(f, part, e);
     f->place = FRAME_BETWEEN;
-    return deliver_document(f, part, e);
+    return frame_deliver(f, part, e);
 }
 
 int frame_feed(struct frame *f, str bytes, err_t *e)
 {
     if (f->mode == FRAME_LINES)
         return feed_lines(f, bytes, e);
+    if (f->mode >= FRAME_PROTO_LIST)
+        return protoframe_feed(f, bytes, e);
     for (size_t at = 0; at < bytes.n;) {
         int r = f->place == FRAME_OUTSIDE   ? feed_envelope(f, bytes.p[at++], e)
                 : f->place == FRAME_BETWEEN ? feed_between(f, bytes, &at, e)
@@ -240,6 +242,8 @@ int frame_feed(struct frame *f, str bytes, err_t *e)
 
 int frame_end(struct frame *f, str *ret_envelope, err_t *e)
 {
+    if (f->mode >= FRAME_PROTO_LIST)
+        return protoframe_end(f, ret_envelope, e);
     bool whole =
         f->mode == FRAME_LINES ? !str_trim(buf_str(&f->carry)).n : !f->depth && f->envelope.n;
     if (!whole)

@@ -6,6 +6,8 @@
  *                for a response of Prometheus; a result that is not a list of objects stays in the
  *                envelope
  *   FRAME_LINES  one document per line, as in a watch
+ *   FRAME_PROTO_LIST, FRAME_PROTO_WATCH: lists and watches in protobuf (protowire.h has their form). An item is the
+ *                message of an object; the envelope is JSON of the same form as that of FRAME_LIST
  *
  *     struct frame f;
  *     frame_init(&f, FRAME_LIST, on_item, context);
@@ -20,7 +22,7 @@
 
 #include "../base/buf.h"
 
-enum frame_mode { FRAME_LIST, FRAME_RESULT, FRAME_LINES };
+enum frame_mode { FRAME_LIST, FRAME_RESULT, FRAME_LINES, FRAME_PROTO_LIST, FRAME_PROTO_WATCH };
 
 enum {
     /* An API server accepts at most 3 MiB per request and etcd stores 1.5 MiB per object. Parsing
@@ -41,6 +43,7 @@ struct frame {
     enum { FRAME_OUTSIDE, FRAME_BETWEEN, FRAME_INSIDE } place;
     int depth;
     bool in_text, escaped;
+    uint64_t want, skip, left; /* protobuf: see protoframe.c */
 };
 
 void frame_init(struct frame *f, enum frame_mode mode, frame_fn *each, void *context);
@@ -49,5 +52,13 @@ void frame_done(struct frame *f);
 int frame_feed(struct frame *f, str bytes, err_t *e);
 /* Ends the stream; -EBADMSG if it ended inside a document. The envelope is in memory of `f`. */
 int frame_end(struct frame *f, str *ret_envelope, err_t *e);
+
+/* ---- shared by frame.c and protoframe.c */
+
+int frame_carry(struct frame *f, str part, err_t *e);
+/* Reports a document that ends with `last`; its start may be in the carry. */
+int frame_deliver(struct frame *f, str last, err_t *e);
+int protoframe_feed(struct frame *f, str bytes, err_t *e);
+int protoframe_end(struct frame *f, str *ret_envelope, err_t *e);
 
 #endif

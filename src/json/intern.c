@@ -152,7 +152,7 @@ void intern_done(struct intern *in)
     set_done(&in->maps);
 }
 
-bool labels_find(const struct labels *l, str key, str *ret_value)
+static bool intern_labels_find(const struct labels *l, str key, str *ret_value)
 {
     for (size_t low = 0, high = l ? l->n : 0; low < high;) {
         size_t middle = (low + high) / 2;
@@ -169,9 +169,9 @@ bool labels_find(const struct labels *l, str key, str *ret_value)
     return false;
 }
 
-str labels_get(const struct labels *l, str key)
+str intern_labels_get(const struct labels *l, str key)
 {
     str value = S("");
-    labels_find(l, key, &value);
+    intern_labels_find(l, key, &value);
     return value;
 }

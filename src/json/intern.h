@@ -52,7 +52,6 @@ static inline str word_str(const struct word *w)
 
 /* ---- reading; NULL is an empty map */
 
-bool labels_find(const struct labels *l, str key, str *ret_value);
-str labels_get(const struct labels *l, str key); /* "": not found */
+str intern_labels_get(const struct labels *l, str key); /* "": not found */
 
 #endif

@@ -9,13 +9,14 @@
  * Everything is in the arena of the request; texts borrow from the parsed object. */
 #include "managed_fields.h"
 
-static bool is_same_manager(const struct manager *a, const struct manager *b)
+static bool is_same_manager(const struct field_manager *a, const struct field_manager *b)
 {
     return a->applied == b->applied && str_eq(a->name, b->name) &&
            str_eq(a->subresource, b->subresource) && (a->applied || str_eq(a->version, b->version));
 }
 
-struct manager *managed_fields_find(struct managed_fields *m, const struct manager *like)
+struct field_manager *managed_fields_find(struct managed_fields *m,
+                                          const struct field_manager *like)
 {
     for (size_t i = 0; i < m->n; i++)
         if (is_same_manager(&m->at[i], like))
@@ -23,15 +24,15 @@ struct manager *managed_fields_find(struct managed_fields *m, const struct manag
     return NULL;
 }
 
-struct manager *managed_fields_make(struct arena *a, struct managed_fields *m,
-                                    const struct manager *like)
+struct field_manager *managed_fields_make(struct arena *a, struct managed_fields *m,
+                                          const struct field_manager *like)
 {
-    struct manager *found = managed_fields_find(m, like);
+    struct field_manager *found = managed_fields_find(m, like);
     if (found)
         return found;
     if (m->n == m->cap) {
         m->cap = m->cap ? m->cap * 2 : 8;
-        struct manager *larger = arena_array(a, m->cap, sizeof(*larger));
+        struct field_manager *larger = arena_array(a, m->cap, sizeof(*larger));
         if (m->n)
             memcpy(larger, m->at, m->n * sizeof(*larger));
         m->at = larger;
@@ -56,12 +57,13 @@ void managed_fields_drop_empty(struct managed_fields *m)
 /* ---- reading */
 
 /* Parses one entry; the error texts are quoted: kube-apiserver. */
-static int read_entry(struct arena *a, const struct json *entry, struct manager *ret, err_t *e)
+static int read_entry(struct arena *a, const struct json *entry, struct field_manager *ret,
+                      err_t *e)
 {
     str operation = json_text(json_get(entry, "operation"));
     if (!str_eq(operation, S("Apply")) && !str_eq(operation, S("Update")))
         return err_set(e, EINVAL, "operation must be `Apply` or `Update`");
-    struct manager m = {
+    struct field_manager m = {
         .name = json_text(json_get(entry, "manager")),
         .version = json_text(json_get(entry, "apiVersion")),
         .subresource = json_text(json_get(entry, "subresource")),
@@ -84,7 +86,7 @@ int managed_fields_parse(struct arena *a, const struct json *entries, struct man
 {
     struct managed_fields all = { 0 };
     for (size_t i = 0; i < json_len(entries); i++) {
-        struct manager one;
+        struct field_manager one;
         int result = read_entry(a, json_item(entries, i), &one, e);
         if (result < 0)
             return err_wrap(e, "managed fields entry %zu", i);
@@ -96,14 +98,14 @@ int managed_fields_parse(struct arena *a, const struct json *entries, struct man
 
 /* ---- writing */
 
-static int time_cmp(const struct manager *x, const struct manager *y)
+static int time_cmp(const struct field_manager *x, const struct field_manager *y)
 {
     return strcmp(x->time ? x->time : "", y->time ? y->time : "");
 }
 
 int managed_fields_cmp(const void *a, const void *b)
 {
-    const struct manager *x = a, *y = b;
+    const struct field_manager *x = a, *y = b;
     int order = str_cmp(x->name, y->name);
     if (!order)
         order = (int)y->applied - (int)x->applied;
@@ -115,7 +117,7 @@ int managed_fields_cmp(const void *a, const void *b)
 /* Apply entries first, then by time and name. */
 static int compare_time(const void *a, const void *b)
 {
-    const struct manager *x = a, *y = b;
+    const struct field_manager *x = a, *y = b;
     int order = (int)y->applied - (int)x->applied;
     if (!order)
         order = time_cmp(x, y);
@@ -129,7 +131,7 @@ struct json *managed_fields_print(struct arena *a, struct managed_fields *m)
     qsort(m->at, m->n, sizeof(*m->at), compare_time);
     struct json *entries = json_new_arr(a);
     for (size_t i = 0; i < m->n; i++) {
-        const struct manager *one = &m->at[i];
+        const struct field_manager *one = &m->at[i];
         struct json *entry = json_new_obj(a);
         if (one->name.n)
             json_set_str(a, entry, "manager", one->name);
@@ -146,7 +148,7 @@ struct json *managed_fields_print(struct arena *a, struct managed_fields *m)
     return entries;
 }
 
-str managed_fields_describe(struct arena *a, const struct manager *m)
+str managed_fields_describe(struct arena *a, const struct field_manager *m)
 {
     auto_buf struct buf out = { 0 };
     json_write_text(&out, m->name);
@@ -170,12 +172,12 @@ static size_t count_updaters(const struct managed_fields *m)
 }
 
 /* The oldest update entry that is newer than another one and of a version, each if given. */
-static struct manager *find_oldest(struct managed_fields *m, const struct manager *newer_than,
-                                   str version)
+static struct field_manager *find_oldest(struct managed_fields *m,
+                                         const struct field_manager *newer_than, str version)
 {
-    struct manager *found = NULL;
+    struct field_manager *found = NULL;
     for (size_t i = 0; i < m->n; i++) {
-        struct manager *one = &m->at[i];
+        struct field_manager *one = &m->at[i];
         if (one->applied || (version.n && !str_eq(one->version, version)) ||
             (newer_than && compare_time(one, newer_than) <= 0))
             continue;
@@ -187,20 +189,22 @@ static struct manager *find_oldest(struct managed_fields *m, const struct manage
 
 static const str ancient = STR_INIT("ancient-changes");
 
-static void drop_like(struct managed_fields *m, const struct manager *like)
+static void drop_like(struct managed_fields *m, const struct field_manager *like)
 {
-    struct manager *found = managed_fields_find(m, like);
+    struct field_manager *found = managed_fields_find(m, like);
     if (found)
         drop_entry(m, (size_t)(found - m->at));
 }
 
 /* Merges `second` into the bucket of its version; if there is none yet, `first` becomes part of
  * it. */
-static void merge_entries(struct arena *a, struct managed_fields *m, struct manager first,
-                          struct manager second)
+static void merge_entries(struct arena *a, struct managed_fields *m, struct field_manager first,
+                          struct field_manager second)
 {
-    struct manager bucket = { .name = ancient, .version = second.version, .time = second.time };
-    struct manager *existing = managed_fields_find(m, &bucket);
+    struct field_manager bucket = { .name = ancient,
+                                    .version = second.version,
+                                    .time = second.time };
+    struct field_manager *existing = managed_fields_find(m, &bucket);
     bool first_joins = !existing || is_same_manager(existing, &second);
     bucket.set = existing ? fieldset_union(a, &existing->set, &second.set) : second.set;
     if (first_joins)
@@ -214,11 +218,11 @@ static void merge_entries(struct arena *a, struct managed_fields *m, struct mana
 
 void managed_fields_cap(struct arena *a, struct managed_fields *m)
 {
-    struct manager last = { 0 };
+    struct field_manager last = { 0 };
     bool any = false;
     while (count_updaters(m) > MANAGED_FIELDS_UPDATERS_MAX) {
-        struct manager *first = find_oldest(m, any ? &last : NULL, (str){ 0 });
-        struct manager *second = first ? find_oldest(m, first, first->version) : NULL;
+        struct field_manager *first = find_oldest(m, any ? &last : NULL, (str){ 0 });
+        struct field_manager *second = first ? find_oldest(m, first, first->version) : NULL;
         if (!first)
             return; /* no version has two entries left to merge */
         last = *first;

@@ -7,7 +7,7 @@
 
 #include "fieldset.h"
 
-struct manager {
+struct field_manager {
     str name, version, subresource;
     bool applied;     /* operation Apply; false: Update */
     const char *time; /* RFC 3339; NULL: none */
@@ -15,7 +15,7 @@ struct manager {
 };
 
 struct managed_fields {
-    struct manager *at;
+    struct field_manager *at;
     size_t n, cap;
 };
 
@@ -27,11 +27,11 @@ int managed_fields_parse(struct arena *a, const struct json *entries, struct man
 struct json *managed_fields_print(struct arena *a,
                                   struct managed_fields *m); /* sorts; NULL: no entries */
 
-struct manager *managed_fields_find(struct managed_fields *m,
-                                    const struct manager *like); /* NULL: not found */
+struct field_manager *managed_fields_find(struct managed_fields *m,
+                                          const struct field_manager *like); /* NULL: not found */
 /* Finds or creates the entry of that identity. Valid until the next one is created. */
-struct manager *managed_fields_make(struct arena *a, struct managed_fields *m,
-                                    const struct manager *like);
+struct field_manager *managed_fields_make(struct arena *a, struct managed_fields *m,
+                                          const struct field_manager *like);
 void managed_fields_drop_empty(struct managed_fields *m);
 
 /* Merges the oldest update entries of a version into one until MANAGED_FIELDS_UPDATERS_MAX are
@@ -39,7 +39,7 @@ void managed_fields_drop_empty(struct managed_fields *m);
 void managed_fields_cap(struct arena *a, struct managed_fields *m);
 
 /* "alice" / "bob" with subresource "scale" using apps/v1 */
-str managed_fields_describe(struct arena *a, const struct manager *m);
+str managed_fields_describe(struct arena *a, const struct field_manager *m);
 
 /* The order in which conflicts are reported: by name, operation, version, subresource. */
 int managed_fields_cmp(const void *a, const void *b);

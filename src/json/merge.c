@@ -1,4 +1,4 @@
-/* Merge patch and its inverse: see merge.h. Both return new trees that share nothing with their
+/* Merge patch, its inverse and its composition: see merge.h. All return new trees that share nothing with their
  * input, because callers go on to modify the result. */
 #include "merge.h"
 
@@ -71,4 +71,26 @@ struct json *merge_diff(struct arena *a, const struct json *from, const struct j
             json_append(a, patch, m->key, change);
     }
     return patch->n ? patch : NULL;
+}
+
+/* Nulls stay: they are what removes a member of the target. */
+static struct json *compose_into(struct arena *a, struct json *first, const struct json *second)
+{
+    if (!json_is(second, JSON_OBJ))
+        return json_copy(a, second);
+    if (!json_is(first, JSON_OBJ))
+        return NULL;
+    json_each(m, second) {
+        struct json_member *at = json_find(first, m->key);
+        struct json *both = at ? compose_into(a, at->value, m->value) : json_copy(a, m->value);
+        if (!both)
+            return NULL;
+        json_set(a, first, m->key, both);
+    }
+    return first;
+}
+
+struct json *merge_compose(struct arena *a, const struct json *first, const struct json *second)
+{
+    return compose_into(a, json_copy(a, first), second);
 }

@@ -12,4 +12,8 @@ struct json *merge_patch(struct arena *a, const struct json *target, const struc
  * patch cannot express (a member that is null in `to`) are omitted. */
 struct json *merge_diff(struct arena *a, const struct json *from, const struct json *to);
 
+/* One patch with the effect of `first` and then `second`. NULL: there is none, because an object would replace a value of
+ * another type, and a merge patch cannot express that. Neither is changed or shared. */
+struct json *merge_compose(struct arena *a, const struct json *first, const struct json *second);
+
 #endif

@@ -84,7 +84,8 @@ static bool token_is(str token, str key)
     return n == key.n;
 }
 
-struct json *pointer_member(const struct json *obj, str token)
+/* The member whose name is the (escaped) token. */
+static struct json *pointer_member(const struct json *obj, str token)
 {
     if (str_find_char(token, '~') == SIZE_MAX)
         return json_get_str(obj, token);

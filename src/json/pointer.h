@@ -17,7 +17,4 @@ bool pointer_split(str pointer, str *ret_parent, str *ret_last); /* false for ""
 str pointer_unescape(struct arena *a, str token);
 void pointer_put(struct buf *out, str key); /* appends "/" and the escaped key */
 
-/* The member whose name is the (escaped) token. */
-struct json *pointer_member(const struct json *obj, str token);
-
 #endif

@@ -9,6 +9,7 @@
  *        | trim.c       removes undeclared members by counting brackets: a third of a KB is left
  *        v
  *     trimmed text
+ *        | find_same    ends here if the text is that of the record which is held
  *        | check_cost   rejects text that would make the parser allocate out of proportion
  *        | yyjson       parses in place, into a pool that is reused
  *        v
@@ -48,6 +49,7 @@
 #include "../base/quantity.h"
 #include "../base/rfc3339.h"
 #include "../base/sum.h"
+#include "frame.h"
 #include "json.h"
 #include "trim.h"
 
@@ -355,7 +357,7 @@ static void walk_value(struct walk *w, struct field_step *step, yyjson_val *v)
 
 /* ---- documents */
 
-typedef bool trim_fn(const struct field_step *step, str text, struct buf *out);
+typedef bool trim_fn(const struct kept *keep, str text, struct buf *out);
 
 static yyjson_doc *read_trimmed(struct projector *j)
 {
@@ -394,19 +396,73 @@ static int check_cost(str text, err_t *e)
     return 0;
 }
 
-/* Parses the trimmed text in place. If trimming or parsing it fails, parses the original instead,
- * whose error position means something to the user. */
-static int document_read(struct projection *p, str json, trim_fn *trim, yyjson_val **ret, err_t *e)
+int projector_begin(struct projector *j, size_t bytes, err_t *e)
+{
+    document_drop(j);
+    j->document_bytes = bytes;
+    j->sum = 0;
+    if (!j->pool && !(j->pool = yyjson_alc_dyn_new()))
+        return err_set(e, ENOMEM, "out of memory while parsing an object of %zu bytes", bytes);
+    return 0;
+}
+
+/* The text inside the quotes; false if it has escapes, which only the parser can read. */
+static bool span_text(str text, const struct kept_span *span, str *ret)
+{
+    if (span->again || span->to < span->from + 2 || text.p[span->from] != '"')
+        return false;
+    *ret = (str){ text.p + span->from + 1, span->to - span->from - 2 };
+    return !memchr(ret->p, '\\', ret->n);
+}
+
+/* The sum of the text without the version identifies the state of all declared fields. It has 64 bits, so two states of one
+ * object are taken for the same once in 10^19 changes. */
+struct record *projector_find_same(struct projection *p, size_t from, size_t to)
 {
     struct projector *j = p->j;
-    document_drop(j);
-    if (!j->pool && !(j->pool = yyjson_alc_dyn_new()))
-        return err_set(e, ENOMEM, "out of memory while parsing an object of %zu bytes", json.n);
-    yyjson_read_err problem;
-    bool trimmed = trim(&p->tree->root, json, &j->trimmed);
-    j->document_bytes = json.n;
-    int r = check_cost(trimmed ? buf_str(&j->trimmed) : json, e);
+    const struct kept_span *spans = p->tree->spans, *version = &spans[KEPT_VERSION];
+    str text = buf_str(&j->trimmed), ns = S(""), name, rv;
+    bool named = span_text(text, &spans[KEPT_NAME], &name) && span_text(text, version, &rv) &&
+                 (!spans[KEPT_NS].to || span_text(text, &spans[KEPT_NS], &ns));
+    if (!p->find || !named)
+        return NULL;
+    j->sum = sum64((str){ text.p + version->to, to - version->to },
+                   sum64((str){ text.p + from, version->from - from }, 0));
+    struct record *held = p->find(p->find_context, ns, name);
+    if (!held || !held->sum || held->sum != j->sum || held->refs != 1 || held->rv.n != rv.n)
+        return NULL;
+    memcpy((char *)(uintptr_t)held->rv.p, rv.p, rv.n);
+    return record_ref(held);
+}
+
+int projector_parse_trimmed(struct projector *j, yyjson_val **ret, err_t *e)
+{
+    if (j->trimmed.n > FRAME_ITEM_MAX) /* as JSON it would be refused for its size */
+        return err_set(e, EMSGSIZE, "an object in the response has more than %d MiB of text",
+                       FRAME_ITEM_MAX >> 20);
+    int r = check_cost(buf_str(&j->trimmed), e);
     if (r < 0)
+        return r;
+    if (!(j->document = read_trimmed(j)))
+        return err_set(e, EBADMSG, "an object in the response cannot be parsed");
+    *ret = yyjson_doc_get_root(j->document);
+    return 0;
+}
+
+static bool trim_document(struct projection *p, str json, trim_fn *trim)
+{
+    memset(p->tree->spans, 0, sizeof(p->tree->spans));
+    return trim(&p->tree->keep, json, &p->j->trimmed);
+}
+
+/* Parses the trimmed text in place. If trimming or parsing it fails, parses the original instead,
+ * whose error position means something to the user. */
+static int document_read(struct projection *p, str json, bool trimmed, yyjson_val **ret, err_t *e)
+{
+    struct projector *j = p->j;
+    yyjson_read_err problem;
+    int r;
+    if ((r = check_cost(trimmed ? buf_str(&j->trimmed) : json, e)) < 0)
         return r;
     if (trimmed)
         j->document = read_trimmed(j);
@@ -424,8 +480,7 @@ static int document_read(struct projection *p, str json, trim_fn *trim, yyjson_v
     return 0;
 }
 
-/* Builds the image of an object and turns it into a record. */
-static int record_make(struct projection *p, yyjson_val *object, struct record **ret, err_t *e)
+int projector_make_record(struct projection *p, yyjson_val *object, struct record **ret, err_t *e)
 {
     struct projector *j = p->j;
     buf_clear(&j->image);
@@ -440,6 +495,7 @@ static int record_make(struct projection *p, yyjson_val *object, struct record *
     memcpy(r, j->image.p, j->image.n);
     relocate_pointers(j, (char *)r);
     r->refs = 1;
+    r->sum = j->sum;
     r->of = p;
     r->node.hash = record_hash(r->ns, r->name);
     p->records++;
@@ -455,8 +511,14 @@ static int record_make(struct projection *p, yyjson_val *object, struct record *
 int project(struct projection *p, str json, struct record **ret, err_t *e)
 {
     yyjson_val *object;
-    int r = document_read(p, json, trim_value, &object, e);
-    return r < 0 ? r : record_make(p, object, ret, e);
+    int r = projector_begin(p->j, json.n, e);
+    if (r < 0)
+        return r;
+    bool trimmed = trim_document(p, json, trim_value);
+    if (trimmed && (*ret = projector_find_same(p, 0, p->j->trimmed.n)))
+        return 0;
+    r = document_read(p, json, trimmed, &object, e);
+    return r < 0 ? r : projector_make_record(p, object, ret, e);
 }
 
 static yyjson_val *member(yyjson_val *object, const char *name)
@@ -475,21 +537,44 @@ static bool parse_watch_type(str name, enum watch_type *ret)
     return false;
 }
 
-/* BOOKMARK and ERROR carry no object of the watched kind; their texts borrow from the document. */
+/* The same for an event, which the trimmers write as {"type":TYPE,"object":OBJECT}. A deleted object is not the same. */
+bool projector_find_event(struct projection *p, struct watch_line *ret)
+{
+    str text = buf_str(&p->j->trimmed), added = S("{\"type\":\"ADDED\",\"object\":"),
+        modified = S("{\"type\":\"MODIFIED\",\"object\":");
+    bool is_new = str_starts(text, added);
+    if (!is_new && !str_starts(text, modified))
+        return false;
+    *ret = (struct watch_line){ .type = is_new ? WATCH_ADDED : WATCH_MODIFIED };
+    ret->record = projector_find_same(p, is_new ? added.n : modified.n, text.n - 1);
+    return ret->record != NULL;
+}
+
 int project_watch_line(struct projection *p, str json, struct watch_line *ret, err_t *e)
 {
     yyjson_val *root;
-    int r = document_read(p, json, trim_watch_line, &root, e);
+    int r = projector_begin(p->j, json.n, e);
     if (r < 0)
         return r;
+    bool trimmed = trim_document(p, json, trim_watch_line);
+    if (trimmed && projector_find_event(p, ret))
+        return 0;
+    r = document_read(p, json, trimmed, &root, e);
+    return r < 0 ? r : projector_read_event(p, root, ret, e);
+}
+
+/* BOOKMARK and ERROR carry no object of the watched kind; their texts borrow from the document. */
+int projector_read_event(struct projection *p, yyjson_val *root, struct watch_line *ret, err_t *e)
+{
     struct watch_line line = { 0 };
+    int r;
     str type = text_of(member(root, "type"));
     if (!parse_watch_type(type, &line.type))
         return err_set(e, EBADMSG, "a watch event has the unknown type \"" STR_FMT "\"",
                        STR_ARG(str_upto(type, 40)));
     yyjson_val *object = member(root, "object"), *meta = member(object, "metadata");
     if (line.type <= WATCH_DELETED) {
-        if ((r = record_make(p, object, &line.record, e)) < 0)
+        if ((r = projector_make_record(p, object, &line.record, e)) < 0)
             return r;
     } else if (line.type == WATCH_BOOKMARK) {
         line.rv = text_of(member(meta, "resourceVersion"));

@@ -22,7 +22,7 @@
  * with this member. A member that is missing, null or of another type leaves the field at
  * `otherwise`: objects are untrusted, and one odd field must not hide an object.
  *
- * A record is immutable, one allocation, reference-counted. Its texts are part of the allocation:
+ * A record is immutable (but see projection_set_find()), one allocation, reference-counted. Its texts are part of the allocation:
  * take a reference to keep one after a callback. */
 #ifndef FLYBALL_PROJECT_H
 #define FLYBALL_PROJECT_H
@@ -76,6 +76,7 @@ struct record {
     struct set_node node;        /* hash of namespace and name, for the cache */
     uint32_t refs : 31;          /* record_ref() */
     uint32_t mark : 1;           /* used by the cache during a list */
+    uint64_t sum;                /* of the declared fields as text, without rv; 0: unknown */
     const struct projection *of; /* borrowed; outlives its records */
     str ns, name, uid, rv;       /* ns is "" for cluster-scoped objects; rv is opaque */
 };
@@ -93,8 +94,23 @@ int projection_new(struct projector *j, const struct fields *fields, size_t link
                    struct projection **ret, err_t *e);
 void projection_free(struct projection *p); /* all its records must be released before */
 
+/* Where records of this projection are held: the one of that name, or NULL. With it, an object whose declared fields are all
+ * as in the held record is not parsed: the held record is returned, with the new version. That happens only while the
+ * holder has the only reference to it. */
+typedef struct record *project_find_fn(void *context, str ns, str name);
+void projection_set_find(struct projection *p, project_find_fn *find, void *context);
+
 /* Makes a record, with one reference, of an object in JSON. */
 int project(struct projection *p, str json, struct record **ret, err_t *e);
+
+/* The feature's struct that a record is part of, as its first member, `meta`; NULL for NULL. */
+#define record_as(type, record)                                                                    \
+    ((void)sizeof(char[offsetof(type, meta) ? -1 : 1]), (const type *)(const void *)(record))
+/* The field of type str at this offset of the feature's struct. */
+static inline str record_text(const struct record *r, size_t offset)
+{
+    return *(const str *)(const void *)((const char *)r + offset);
+}
 
 struct record *record_ref(const struct record *r);
 void record_unref(const struct record *r); /* accepts NULL */
@@ -124,5 +140,19 @@ struct watch_line {
 };
 
 int project_watch_line(struct projection *p, str json, struct watch_line *ret, err_t *e);
+
+/* ---- the same in protobuf (project_protobuf.c) */
+
+/* Lets the projection read objects of this kind in protobuf. False if a declared field cannot be read from the table; then
+ * they must be in JSON. */
+struct prototable;
+bool projection_accept_protobuf(struct projection *p, const struct prototable *types,
+                                const char *group, const char *version, const char *kind);
+bool projection_accepts_protobuf(const struct projection *p);
+
+/* Makes the same record of an object in protobuf as project() of the object in JSON. */
+int project_protobuf(struct projection *p, str message, struct record **ret, err_t *e);
+/* One event of a watch, without its length. */
+int project_watch_event(struct projection *p, str message, struct watch_line *ret, err_t *e);
 
 #endif

@@ -41,6 +41,12 @@ void projection_free(struct projection *p)
     free(p);
 }
 
+void projection_set_find(struct projection *p, project_find_fn *find, void *context)
+{
+    p->find = find;
+    p->find_context = context;
+}
+
 struct projector *projection_projector(const struct projection *p)
 {
     return p->j;

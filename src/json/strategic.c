@@ -47,7 +47,9 @@ static struct json *strip_directives(struct arena *a, const struct json *v, bool
     return copy;
 }
 
-struct json *strategic_clean(struct arena *a, const struct json *v)
+/* A copy without null members and without values that carry a directive; NULL: the value itself
+ * does. */
+static struct json *strategic_clean(struct arena *a, const struct json *v)
 {
     return strip_directives(a, v, true);
 }

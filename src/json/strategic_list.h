@@ -21,10 +21,6 @@ struct strategic_field {
 struct json *strategic_merge_map(struct strategic *w, const struct shape *shape,
                                  struct json *object, const struct json *patch);
 
-/* A copy without null members and without values that carry a directive; NULL: the value itself
- * does. */
-struct json *strategic_clean(struct arena *a, const struct json *v);
-
 /* A copy without null members and directives, but with the values that carry them: the result of
  * storing the patch as it is and then dropping unknown fields. */
 struct json *strategic_as_is(struct arena *a, const struct json *v);

@@ -195,15 +195,7 @@ static bool keep_whole(struct cut *c)
     return whole;
 }
 
-static bool keep_value(struct cut *c, const struct field_step *step);
-
-static const struct field_step *member_of(const struct field_step *step, str name)
-{
-    for (step = step->children; step; step = step->next)
-        if (step->kind == STEP_MEMBER && str_eq(step->key, name))
-            break;
-    return step;
-}
+static bool keep_value(struct cut *c, const struct kept *keep);
 
 /* `"name":`, with the quotes in `ret_quoted`; false for a name with escapes, which the parser
  * handles. */
@@ -217,7 +209,7 @@ static bool take_name(struct cut *c, str *ret_quoted)
 }
 
 /* Copies the members that a path needs; skips the others. */
-static bool keep_object(struct cut *c, const struct field_step *step)
+static bool keep_object(struct cut *c, const struct kept *keep)
 {
     accept_byte(c, '{');
     buf_putc(c->out, '{');
@@ -230,7 +222,7 @@ static bool keep_object(struct cut *c, const struct field_step *step)
         str quoted;
         if (!take_name(c, &quoted))
             return false;
-        const struct field_step *child = member_of(step, (str){ quoted.p + 1, quoted.n - 2 });
+        const struct kept *child = fieldtree_find_kept(keep, (str){ quoted.p + 1, quoted.n - 2 });
         if (!child) {
             if (!skip_value(c))
                 return false;
@@ -241,15 +233,17 @@ static bool keep_object(struct cut *c, const struct field_step *step)
         first = false;
         buf_put(c->out, quoted);
         buf_putc(c->out, ':');
+        size_t start = c->out->n;
         if (!keep_value(c, child))
             return false;
+        fieldtree_note_span(child, start, c->out->n);
     } while (accept_byte(c, ','));
     buf_putc(c->out, '}');
     return accept_byte(c, '}');
 }
 
-/* Every element is copied, each trimmed by the same step. */
-static bool keep_array(struct cut *c, const struct field_step *each)
+/* Every element is copied, each trimmed in the same way. */
+static bool keep_array(struct cut *c, const struct kept *each)
 {
     accept_byte(c, '[');
     buf_putc(c->out, '[');
@@ -267,33 +261,29 @@ static bool keep_array(struct cut *c, const struct field_step *each)
     return true;
 }
 
-/* Copies a value as a whole if a field ends here or the step is not a plain one, otherwise only the
- * members and elements that continue a path. */
-static bool keep_value(struct cut *c, const struct field_step *step)
+/* Copies a value as a whole, or only the members and elements that continue a path. */
+static bool keep_value(struct cut *c, const struct kept *keep)
 {
-    const struct field_step *child = step->children;
     char first = c->p < c->end ? *c->p : '\0';
-    if (step->targets || !child)
-        return keep_whole(c);
-    if (first == '{')
-        return keep_object(c, step);
-    if (first == '[' && child->kind == STEP_EACH && !child->next)
-        return keep_array(c, child);
+    if (first == '{' && keep->members && !keep->whole)
+        return keep_object(c, keep);
+    if (first == '[' && keep->each && !keep->whole)
+        return keep_array(c, keep->each);
     return keep_whole(c);
 }
 
-bool trim_value(const struct field_step *step, str text, struct buf *out)
+bool trim_value(const struct kept *keep, str text, struct buf *out)
 {
     struct cut c = { text.p, text.p + text.n, out };
     skip_blank(&c);
-    if (!keep_value(&c, step))
+    if (!keep_value(&c, keep))
         return false;
     skip_blank(&c);
     return c.p == c.end;
 }
 
 /* Recognizes the exact start that API servers send; any other form is parsed untrimmed. */
-bool trim_watch_line(const struct field_step *step, str line, struct buf *out)
+bool trim_watch_line(const struct kept *keep, str line, struct buf *out)
 {
     static const str news[] = { STR_INIT("{\"type\":\"ADDED\",\"object\":"),
                                 STR_INIT("{\"type\":\"MODIFIED\",\"object\":"),
@@ -304,7 +294,7 @@ bool trim_watch_line(const struct field_step *step, str line, struct buf *out)
             continue;
         c.p += news[i].n;
         buf_put(out, news[i]);
-        if (!keep_value(&c, step) || !accept_byte(&c, '}'))
+        if (!keep_value(&c, keep) || !accept_byte(&c, '}'))
             return false;
         buf_putc(out, '}');
         return c.p == c.end;

@@ -7,12 +7,12 @@
 #include "../base/buf.h"
 #include "fieldtree.h"
 
-/* Appends the value in `text` without the members that no path below `step` needs. False if the
+/* Appends the value in `text` without the members that no path needs. False if the
  * text is incomplete or malformed; then the content of `out` is undefined, and the caller lets the
  * parser report the error. Skipped values are not checked except for their quotes and brackets. */
-bool trim_value(const struct field_step *step, str text, struct buf *out);
+bool trim_value(const struct kept *keep, str text, struct buf *out);
 
 /* The same for a watch event: trims its `object`, except in bookmarks and errors. */
-bool trim_watch_line(const struct field_step *step, str line, struct buf *out);
+bool trim_watch_line(const struct kept *keep, str line, struct buf *out);
 
 #endif

@@ -25,7 +25,7 @@ static void put_place(struct buf *out, const struct place *at)
     fieldset_put_element(out, &at->element);
 }
 
-static int fail(struct check *c, const struct place *at, const char *what, const char *detail)
+static int typed_fail(struct check *c, const struct place *at, const char *what, const char *detail)
 {
     auto_buf struct buf path = { 0 };
     put_place(&path, at);
@@ -38,7 +38,7 @@ static int wrong(struct check *c, const char *expected, const struct json *v,
     static const char *const go_types[] = {
         "nil", "bool", "int64", "float64", "string", "[]interface {}", "map[string]interface {}"
     };
-    return fail(c, at, expected, go_types[v->type]);
+    return typed_fail(c, at, expected, go_types[v->type]);
 }
 
 static int check_scalar(struct check *c, const struct shape *s, const struct json *v,
@@ -68,7 +68,7 @@ static int check_elements(struct check *c, const struct shape *s, const struct j
     const char *why;
     for (uint32_t i = 0; i < v->n; i++)
         if (!typed_element(&c->scratch, s, v->items[i], &element, &why))
-            return fail(c, at, arena_printf(&c->scratch, "element %u: ", i).p, why);
+            return typed_fail(c, at, arena_printf(&c->scratch, "element %u: ", i).p, why);
     if (c->duplicates)
         return 0;
     struct typed_index index = typed_index(&c->scratch, s, v);
@@ -76,7 +76,7 @@ static int check_elements(struct check *c, const struct shape *s, const struct j
         if (fieldset_element_cmp(&index.entries[i - 1].element, &index.entries[i].element) == 0) {
             auto_buf struct buf twice = { 0 };
             fieldset_put_element(&twice, &index.entries[i].element);
-            return fail(c, at, "duplicate entries for key ", twice.p);
+            return typed_fail(c, at, "duplicate entries for key ", twice.p);
         }
     return 0;
 }
@@ -108,7 +108,7 @@ static int check_map(struct check *c, const struct shape *s, const struct json *
         struct place below = { at, fieldset_name(v->members[i].key) };
         const struct shape *member = shape_member(s, v->members[i].key);
         result = member ? check_value(c, member, v->members[i].value, &below)
-                        : fail(c, &below, "field not declared in schema", "");
+                        : typed_fail(c, &below, "field not declared in schema", "");
     }
     return result;
 }

@@ -38,14 +38,14 @@ static void reader_done(struct reader *r)
     buf_done(&r->path);
 }
 
-static struct json *fail(struct reader *r, const char *problem)
+static struct json *fail_at(struct reader *r, const char *problem)
 {
     err_set(r->e, EINVAL, "invalid YAML at line %zu, column %zu: %s", r->event.start_mark.line + 1,
             r->event.start_mark.column + 1, problem);
     return NULL;
 }
 
-static bool next(struct reader *r)
+static bool next_event(struct reader *r)
 {
     yaml_event_delete(&r->event);
     if (yaml_parser_parse(&r->parser, &r->event))
@@ -87,12 +87,12 @@ static struct json *alias(struct reader *r)
         r->aliased_bytes += json_weight(tree, YAML_ALIAS_BYTES);
         return r->aliased_bytes <= YAML_ALIAS_BYTES
                    ? json_copy(r->arena, tree)
-                   : fail(r, "aliases make this document too large");
+                   : fail_at(r, "aliases make this document too large");
     }
     for (struct map_slot *s = NULL; (s = map_next(&r->anchors, s));)
         if (str_eq(s->key, name))
-            return fail(r, "an anchor contains an alias to itself");
-    return fail(r, "an alias refers to an unknown anchor");
+            return fail_at(r, "an anchor contains an alias to itself");
+    return fail_at(r, "an alias refers to an unknown anchor");
 }
 
 /* ---- mappings */
@@ -109,7 +109,7 @@ static void mapping_put(struct reader *r, struct mapping *m, str key, struct jso
 static bool merge_one(struct reader *r, struct mapping *m, const struct json *from)
 {
     if (!json_is(from, JSON_OBJ))
-        return fail(r, "a merge key (<<) takes a mapping or a list of mappings");
+        return fail_at(r, "a merge key (<<) takes a mapping or a list of mappings");
     json_each(each, from)
         mapping_put(r, m, each->key, each->value);
     return true;
@@ -144,8 +144,8 @@ static bool key_text(struct reader *r, const struct json *key, str *ret)
         *ret = json_to_str(r->arena, key);
         return true;
     default:
-        fail(r, key->type == JSON_NULL ? "a key cannot be null"
-                                       : "a key must be text, a number or a boolean");
+        fail_at(r, key->type == JSON_NULL ? "a key cannot be null"
+                                          : "a key must be text, a number or a boolean");
         return false;
     }
 }
@@ -170,7 +170,7 @@ static bool entry(struct reader *r, struct mapping *m, size_t depth)
     size_t before = path_key(r, name);
     if (!merges && r->limits->duplicate && json_find(m->obj, name))
         r->limits->duplicate(r->limits->context, buf_str(&r->path));
-    struct json *value = next(r) ? read_node(r, depth) : NULL;
+    struct json *value = next_event(r) ? read_node(r, depth) : NULL;
     if (!value)
         return false;
     r->path.n = before;
@@ -194,9 +194,9 @@ static struct json *mapping(struct reader *r, size_t depth)
     str anchor;
     anchor_open(r, r->event.data.mapping_start.anchor, &anchor);
     struct mapping m = { .obj = json_new_obj(r->arena) };
-    bool fine = next(r);
+    bool fine = next_event(r);
     while (fine && r->event.type != YAML_MAPPING_END_EVENT)
-        fine = entry(r, &m, depth) && fits(r, m.obj->n) && next(r);
+        fine = entry(r, &m, depth) && fits(r, m.obj->n) && next_event(r);
     return fine ? anchor_close(r, anchor, m.obj) : NULL;
 }
 
@@ -209,7 +209,7 @@ static struct json *sequence(struct reader *r, size_t depth)
     struct json *list = json_new_arr(r->arena);
     size_t before = r->path.n;
     for (;;) {
-        if (!next(r))
+        if (!next_event(r))
             return NULL;
         if (r->event.type == YAML_SEQUENCE_END_EVENT)
             return anchor_close(r, anchor, list);
@@ -244,18 +244,18 @@ static bool tag_takes(str tag, const struct json *v)
 static struct json *tagged(struct reader *r, str tag, str text)
 {
     if (str_eq(tag, S("binary")))
-        return fail(r, "!!binary is not supported; write the base64 text without the tag");
+        return fail_at(r, "!!binary is not supported; write the base64 text without the tag");
     if (!str_eq(tag, S("int")) && !str_eq(tag, S("float")) && !str_eq(tag, S("bool")) &&
         !str_eq(tag, S("null")))
         return json_new_str(r->arena, text);
     struct json *v = yaml_resolve(r->arena, text);
-    return v && tag_takes(tag, v) ? v : fail(r, "the value does not match its tag");
+    return v && tag_takes(tag, v) ? v : fail_at(r, "the value does not match its tag");
 }
 
 static struct json *unsayable(struct reader *r, str text)
 {
     if (!r->limits->non_finite)
-        return fail(r, "JSON cannot represent infinity and not-a-number");
+        return fail_at(r, "JSON cannot represent infinity and not-a-number");
     bool nan = str_eq_nocase(text, S(".nan"));
     return json_new_real(r->arena, nan ? (double)NAN : text.p[0] == '-' ? -HUGE_VAL : HUGE_VAL);
 }
@@ -291,7 +291,7 @@ static struct json *read_node(struct reader *r, size_t depth)
                 r->event.start_mark.line + 1);
         return NULL;
     default:
-        return fail(r, "expected a value");
+        return fail_at(r, "expected a value");
     }
 }
 
@@ -301,12 +301,12 @@ static int document(struct reader *r, struct json **ret)
     *ret = NULL;
     map_done(&r->anchors);
     do {
-        if (!next(r))
+        if (!next_event(r))
             return -r->e->code;
         if (r->event.type == YAML_STREAM_END_EVENT)
             return 0;
     } while (r->event.type != YAML_DOCUMENT_START_EVENT);
-    if (!next(r) || !(*ret = read_node(r, 0)) || !next(r))
+    if (!next_event(r) || !(*ret = read_node(r, 0)) || !next_event(r))
         return -r->e->code;
     return 0;
 }
