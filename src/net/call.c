@@ -38,8 +38,7 @@ static void run_deliver(struct deferred *d);
 
 void http_header_list_add(struct http_header_list *list, str name, str value)
 {
-    struct http_header header = { http_header_lower(&list->arena, name),
-                                  arena_str(&list->arena, value) };
+    struct http_header header = { arena_lower(&list->arena, name), arena_str(&list->arena, value) };
     vec_push(&list->headers, header);
 }
 

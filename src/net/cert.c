@@ -228,3 +228,150 @@ bool cert_is_usable(const struct cert_pair *pair, str ca_pem, int64_t now_ns)
     ERR_clear_error();
     return ok;
 }
+
+/* ---- certificate requests */
+
+/* Only a block "CERTIFICATE REQUEST" counts, as in Go. */
+static X509_REQ *read_request(str pem, err_t *e)
+{
+    BIO *bio = BIO_new_mem_buf(pem.p, (int)MIN(pem.n, (size_t)INT32_MAX));
+    char *name = NULL, *header = NULL;
+    unsigned char *data = NULL;
+    long n = 0;
+    X509_REQ *request = NULL;
+    if (!bio || PEM_read_bio(bio, &name, &header, &data, &n) != 1 ||
+        strcmp(name, PEM_STRING_X509_REQ) != 0) {
+        err_set(e, EINVAL, "PEM block type must be CERTIFICATE REQUEST");
+    } else {
+        const unsigned char *at = data;
+        request = d2i_X509_REQ(NULL, &at, n);
+        if (!request)
+            set_openssl_error(e, "cannot parse the certificate request");
+    }
+    BIO_free(bio);
+    OPENSSL_free(name);
+    OPENSSL_free(header);
+    OPENSSL_free(data);
+    ERR_clear_error();
+    return request;
+}
+
+static char *copy_entry(const X509_NAME *name, int nid, int *at)
+{
+    unsigned char *text = NULL;
+    *at = X509_NAME_get_index_by_NID(name, nid, *at);
+    if (*at < 0)
+        return NULL;
+    int n = ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, *at)));
+    char *copy = n >= 0 ? mem_dup((char *)text, (size_t)n) : NULL;
+    OPENSSL_free(text);
+    return copy;
+}
+
+static void read_subject(const X509_NAME *name, struct cert_subject *ret)
+{
+    int at = -1;
+    ret->common_name = copy_entry(name, NID_commonName, &at);
+    if (!ret->common_name)
+        ret->common_name = mem_dup("", 0);
+    ret->organizations =
+        mem_zero((size_t)X509_NAME_entry_count(name) + 1, sizeof(*ret->organizations));
+    at = -1;
+    for (char *text; (text = copy_entry(name, NID_organizationName, &at));)
+        ret->organizations[ret->n_organizations++] = text;
+}
+
+void cert_subject_done(struct cert_subject *s)
+{
+    free(s->common_name);
+    for (size_t i = 0; i < s->n_organizations; i++)
+        free(s->organizations[i]);
+    free(s->organizations);
+    *s = (struct cert_subject){ 0 };
+}
+
+int cert_check_request(str pem, struct cert_subject *ret, err_t *e)
+{
+    X509_REQ *request = read_request(pem, e);
+    int result = request ? 0 : -EINVAL;
+    if (request && X509_REQ_verify(request, X509_REQ_get0_pubkey(request)) != 1)
+        result = err_set(e, EINVAL, "signature of the certificate request is not valid");
+    else if (request && ret)
+        read_subject(X509_REQ_get_subject_name(request), ret);
+    X509_REQ_free(request);
+    ERR_clear_error();
+    return result;
+}
+
+/* The names of usages in OpenSSL, as a list for key usages or for extended ones. */
+static void list_usages(const struct cert_signing *s, bool extended, struct buf *out)
+{
+    static const struct {
+        const char *usage, *name;
+        bool extended;
+    } names[] = {
+        { "digital signature", "digitalSignature", false },
+        { "signing", "digitalSignature", false },
+        { "key encipherment", "keyEncipherment", false },
+        { "key agreement", "keyAgreement", false },
+        { "client auth", "clientAuth", true },
+        { "server auth", "serverAuth", true },
+    };
+    for (size_t i = 0; i < s->n_usages; i++)
+        for (size_t n = 0; n < countof(names); n++)
+            if (names[n].extended == extended && str_eqc(s->usages[i], names[n].usage))
+                buf_printf(out, "%s%s", out->n ? "," : "", names[n].name);
+}
+
+static bool copy_names(X509 *cert, X509_REQ *request)
+{
+    STACK_OF(X509_EXTENSION) *all = X509_REQ_get_extensions(request);
+    int at = X509v3_get_ext_by_NID(all, NID_subject_alt_name, -1);
+    bool ok = at < 0 || X509_add_ext(cert, X509v3_get_ext(all, at), -1) == 1;
+    sk_X509_EXTENSION_pop_free(all, X509_EXTENSION_free);
+    return ok;
+}
+
+/* Everything of the new certificate but its signature. */
+static bool fill_from_request(X509 *cert, X509 *issuer, X509_REQ *request,
+                              const struct cert_signing *s)
+{
+    auto_buf struct buf usage = { 0 }, extended = { 0 };
+    struct cert_request numbers = { .now_ns = s->now_ns, .days = 1 };
+    time_t now = (time_t)(s->now_ns / NS_PER_S);
+    list_usages(s, false, &usage);
+    list_usages(s, true, &extended);
+    return set_numbers(cert, &numbers) && ASN1_TIME_adj(X509_getm_notBefore(cert), now, 0, -300) &&
+           ASN1_TIME_adj(X509_getm_notAfter(cert), now, (int)(s->seconds / 86400),
+                         (long)(s->seconds % 86400)) &&
+           X509_set_pubkey(cert, X509_REQ_get0_pubkey(request)) == 1 &&
+           X509_set_subject_name(cert, X509_REQ_get_subject_name(request)) == 1 &&
+           X509_set_issuer_name(cert, X509_get_subject_name(issuer)) == 1 &&
+           add_extension(cert, issuer, NID_basic_constraints, "critical,CA:FALSE") &&
+           add_extension(cert, issuer, NID_authority_key_identifier, "keyid:always") &&
+           (!usage.n || add_extension(cert, issuer, NID_key_usage, usage.p)) &&
+           (!extended.n || add_extension(cert, issuer, NID_ext_key_usage, extended.p)) &&
+           (!extended.n || !strstr(extended.p, "serverAuth") || copy_names(cert, request));
+}
+
+int cert_sign(const struct cert_signing *s, struct buf *ret_pem, err_t *e)
+{
+    X509_REQ *request = read_request(s->request, e);
+    X509 *issuer = read_cert(buf_str(&s->issuer->cert)), *cert = X509_new();
+    EVP_PKEY *key = read_key(buf_str(&s->issuer->key));
+    int result = request ? 0 : -EINVAL;
+    if (request && (!issuer || !key || !cert || !fill_from_request(cert, issuer, request, s) ||
+                    !X509_sign(cert, key, EVP_sha256())))
+        result = set_openssl_error(e, "cannot sign the certificate");
+    if (result == 0) {
+        BIO *bio = BIO_new(BIO_s_mem());
+        PEM_write_bio_X509(bio, cert);
+        take_bio_text(bio, ret_pem);
+    }
+    X509_REQ_free(request);
+    X509_free(issuer);
+    X509_free(cert);
+    EVP_PKEY_free(key);
+    ERR_clear_error();
+    return result;
+}

@@ -28,6 +28,26 @@ struct cert_request {
 
 int cert_make(const struct cert_request *request, struct cert_pair *ret_pair, err_t *e);
 
+/* Checks a certificate request in PEM and its signature; ret (may be NULL) gets its subject, for cert_subject_done(). */
+struct cert_subject {
+    char *common_name; /* "" if there is none */
+    char **organizations;
+    size_t n_organizations;
+};
+int cert_check_request(str pem, struct cert_subject *ret, err_t *e);
+void cert_subject_done(struct cert_subject *s);
+
+/* Signs a certificate request. `usages` are those of a CertificateSigningRequest ("client auth"); names of hosts are taken
+ * from the request only for servers. */
+struct cert_signing {
+    str request; /* PEM */
+    const str *usages;
+    size_t n_usages;
+    int64_t now_ns, seconds; /* wall clock; validity */
+    const struct cert_pair *issuer;
+};
+int cert_sign(const struct cert_signing *signing, struct buf *ret_pem, err_t *e);
+
 /* The validity of the first certificate in a PEM text. */
 struct cert_info {
     int64_t not_before_ns, not_after_ns;

@@ -104,12 +104,6 @@ void http_client_free(struct http_client *c)
     loop_free_later(c->loop, &c->garbage, free_client_later);
 }
 
-void http_client_reconnect(struct http_client *c)
-{
-    CHECK(c, CLIENT_MAGIC);
-    pool_reconnect(c);
-}
-
 size_t http_client_connections(const struct http_client *c)
 {
     CHECK(c, CLIENT_MAGIC);

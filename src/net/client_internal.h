@@ -135,7 +135,6 @@ struct http_client {
 };
 
 void pool_pump(struct http_client *c); /* later in this turn: assigns queued calls, dials */
-void pool_reconnect(struct http_client *c);
 void pool_close(struct http_client *c);
 
 void http_client_enqueue(struct http_client *c, struct http_call *call, bool first);

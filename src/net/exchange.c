@@ -32,7 +32,7 @@ enum {
     KEPT_BYTES = 32 * 1024, /* larger requests are freed instead of kept */
 };
 
-struct http_peer *http_peer_ref(struct http_peer *p)
+static struct http_peer *http_peer_ref(struct http_peer *p)
 {
     p->references++;
     return p;
@@ -48,7 +48,7 @@ void http_peer_unref(struct http_peer *p)
 
 /* --- requests, kept for their memory --- */
 
-static void request_free(struct request *r)
+static void request_free(struct exchange_request *r)
 {
     arena_done(&r->arena);
     vec_done(&r->headers);
@@ -59,7 +59,7 @@ static void request_free(struct request *r)
 
 void exchange_free_requests(struct loop *loop)
 {
-    for (struct request *r = loop->kept_requests, *next; r; r = next) {
+    for (struct exchange_request *r = loop->kept_requests, *next; r; r = next) {
         next = r->next;
         request_free(r);
     }
@@ -67,9 +67,9 @@ void exchange_free_requests(struct loop *loop)
     loop->n_kept_requests = 0;
 }
 
-static struct request *request_take(struct loop *loop)
+static struct exchange_request *request_take(struct loop *loop)
 {
-    struct request *r = loop->kept_requests;
+    struct exchange_request *r = loop->kept_requests;
     if (!r)
         return mem_zero(1, sizeof(*r));
     loop->kept_requests = r->next;
@@ -78,7 +78,7 @@ static struct request *request_take(struct loop *loop)
 }
 
 /* Keeps the request for the next exchange, unless it is large or enough are kept. */
-static void request_release(struct loop *loop, struct request *r)
+static void request_release(struct loop *loop, struct exchange_request *r)
 {
     if (!r)
         return;
@@ -92,11 +92,11 @@ static void request_release(struct loop *loop, struct request *r)
     arena_reset(&r->arena, (struct arena_mark){ 0 });
     r->headers.n = r->added.n = 0;
     buf_clear(&r->body);
-    *r = (struct request){ .next = loop->kept_requests,
-                           .arena = r->arena,
-                           .headers = r->headers,
-                           .added = r->added,
-                           .body = r->body };
+    *r = (struct exchange_request){ .next = loop->kept_requests,
+                                    .arena = r->arena,
+                                    .headers = r->headers,
+                                    .added = r->added,
+                                    .body = r->body };
     loop->kept_requests = r;
     loop->n_kept_requests++;
 }
@@ -109,7 +109,7 @@ static void count_held(struct exchange *x)
     struct session *s = x->session;
     if (!s)
         return;
-    size_t now = x->pending.cap + x->whole_bytes;
+    size_t now = x->pending.cap + x->source_bytes;
     if (!s->held)
         s->taken_ns = x->loop->mono_ns; /* nothing was waiting until now */
     s->held += now - x->held;
@@ -118,6 +118,13 @@ static void count_held(struct exchange *x)
     x->held = now;
     if (more && *s->host.unread_bytes > s->host.options->max_unread_bytes)
         s->host.unread_full(s->host.owner);
+}
+
+void exchange_count_source(struct exchange *x, size_t bytes)
+{
+    CHECK(x, EXCHANGE_MAGIC);
+    x->source_bytes = bytes;
+    count_held(x);
 }
 
 void exchange_discard_body(struct exchange *x)
@@ -149,6 +156,10 @@ static void exchange_free(struct exchange *x)
         session_remove(x->session, x);
     loop_cancel_deferred(&x->lost);
     request_release(x->loop, x->request);
+    for (struct exchange_trailer *t = x->trailers, *next; t; t = next) {
+        next = t->next;
+        free(t);
+    }
     buf_done(&x->pending);
     gzip_free(x->gzip);
     x->magic = 0;
@@ -169,21 +180,24 @@ void exchange_finish(struct exchange *x, bool complete)
 
 void exchange_disconnect(struct exchange *x)
 {
-    if (x->state != EXCHANGE_HANDLED)
+    if (x->state != EXCHANGE_HANDLED) {
         exchange_finish(x, false);
-    else
-        session_remove(x->session, x);
+        return;
+    }
+    session_remove(x->session, x);
+    if (x->gone)
+        x->gone(x->gone_context); /* may free `x` */
 }
 
 /* --- the request, as the protocol reads it --- */
 
 bool exchange_put_header(struct exchange *x, str name, str value, size_t limit)
 {
-    struct request *r = x->request;
+    struct exchange_request *r = x->request;
     r->header_bytes += name.n + value.n + 32; /* the overhead HTTP/2 counts (RFC 9113, 6.5.2) */
     if (r->header_bytes > limit)
         return false;
-    struct http_header header = { http_header_lower(&r->arena, name), arena_str(&r->arena, value) };
+    struct http_header header = { arena_lower(&r->arena, name), arena_str(&r->arena, value) };
     vec_push(&r->headers, header);
     return true;
 }
@@ -198,7 +212,7 @@ bool exchange_put_body(struct exchange *x, str bytes, size_t limit)
 
 /* --- the request, as the handler reads it --- */
 
-static const struct request *request_of(const struct exchange *x)
+static const struct exchange_request *request_of(const struct exchange *x)
 {
     CHECK(x, EXCHANGE_MAGIC);
     assert(x->request); /* freed once the answer has begun */
@@ -230,7 +244,7 @@ str exchange_body(const struct exchange *x)
 
 struct http_headers exchange_headers(const struct exchange *x)
 {
-    const struct request *r = request_of(x);
+    const struct exchange_request *r = request_of(x);
     return (struct http_headers){ r->headers.at, r->headers.n };
 }
 
@@ -242,11 +256,6 @@ str exchange_header(const struct exchange *x, str name)
 const struct tls_peer *exchange_peer(const struct exchange *x)
 {
     return request_of(x)->peer->identity;
-}
-
-str exchange_address(const struct exchange *x)
-{
-    return str_c(request_of(x)->peer->address);
 }
 
 struct arena *exchange_arena(struct exchange *x)
@@ -261,14 +270,35 @@ bool exchange_is_gone(const struct exchange *x)
     return !x->session;
 }
 
+void exchange_on_gone(struct exchange *x, void (*gone)(void *context), void *context)
+{
+    CHECK(x, EXCHANGE_MAGIC);
+    x->gone = gone;
+    x->gone_context = context;
+}
+
 /* --- the answer --- */
 
 void exchange_add_header(struct exchange *x, str name, str value)
 {
     request_of(x);
-    struct request *r = x->request;
+    struct exchange_request *r = x->request;
     struct http_header header = { arena_str(&r->arena, name), arena_str(&r->arena, value) };
     vec_push(&r->added, header);
+}
+
+void exchange_add_trailer(struct exchange *x, str name, str value)
+{
+    struct exchange_trailer *t = mem_zero(1, sizeof(*t) + name.n + value.n);
+    memcpy(t->text, name.p, name.n);
+    if (value.n)
+        memcpy(t->text + name.n, value.p, value.n);
+    t->name = (str){ t->text, name.n };
+    t->value = (str){ t->text + name.n, value.n };
+    struct exchange_trailer **end = &x->trailers;
+    while (*end)
+        end = &(*end)->next;
+    *end = t;
 }
 
 static bool has_no_body(const struct exchange *x, int status)
@@ -338,8 +368,7 @@ void exchange_answer_buf(struct exchange *x, int status, struct http_headers hea
     } else if (taken.n > x->session->host.options->gzip_min_bytes && may_compress(x, headers)) {
         struct whole *w = mem_zero(1, sizeof(*w));
         w->body = taken;
-        x->whole_bytes = taken.cap;
-        count_held(x);
+        exchange_count_source(x, taken.cap);
         exchange_stream(x, status, headers,
                         &(struct stream_source){ .pull = pull_whole,
                                                  .closed = close_whole,

@@ -24,12 +24,11 @@ struct http_peer {
     char address[56];
 };
 
-struct http_peer *http_peer_ref(struct http_peer *p);
 void http_peer_unref(struct http_peer *p);
 
 /* A request; released when its answer begins. */
-struct request {
-    struct request *next; /* of loop->kept_requests */
+struct exchange_request {
+    struct exchange_request *next; /* of loop->kept_requests */
     struct arena arena;
     str method, target;
     VEC(struct http_header) headers;
@@ -41,12 +40,18 @@ struct request {
 
 enum exchange_state { EXCHANGE_RECEIVING, EXCHANGE_HANDLED, EXCHANGE_ANSWERING };
 
+struct exchange_trailer { /* owned by the exchange */
+    struct exchange_trailer *next;
+    str name, value; /* in `text` */
+    char text[];
+};
+
 struct exchange {
     unsigned magic;
-    int32_t stream_id;       /* HTTP/2 */
-    struct session *session; /* NULL: the client has disconnected */
-    struct list_item item;   /* of session->exchanges */
-    struct request *request; /* owned; NULL once the answer has begun */
+    int32_t stream_id;                /* HTTP/2 */
+    struct session *session;          /* NULL: the client has disconnected */
+    struct list_item item;            /* of session->exchanges */
+    struct exchange_request *request; /* owned; NULL once the answer has begun */
     enum exchange_state state;
     bool head_only;              /* the answer has no body: HEAD, 204, 304 */
     bool ended;                  /* the source has given its last byte */
@@ -60,11 +65,14 @@ struct exchange {
     size_t pending_at;           /* bytes of `pending` already taken */
     struct gzip *gzip;           /* owned; NULL: not compressed */
     size_t ignored;              /* bytes of the body received after a refusal */
-    size_t held;        /* bytes of memory waiting for the client, as counted in the session */
-    size_t whole_bytes; /* of an uncompressed answer that is compressed as it is read */
-    int64_t blocked_ns; /* HTTP/2: since when its window is closed; 0: it is open */
-    bool parked;        /* HTTP/2: complete, but waits until the client reads other answers */
+    size_t held;         /* bytes of memory waiting for the client, as counted in the session */
+    size_t source_bytes; /* kept by the source for this client; see exchange_count_source() */
+    int64_t blocked_ns;  /* HTTP/2: since when its window is closed; 0: it is open */
+    bool parked;         /* HTTP/2: complete, but waits until the client reads other answers */
     struct loop *loop;
+    struct exchange_trailer *trailers;
+    void (*gone)(void *context); /* see exchange_on_gone(); NULL: none */
+    void *gone_context;
     struct deferred lost; /* closes a stream whose client had disconnected before it began */
 };
 

@@ -173,10 +173,12 @@ static bool h1_feed(struct client_session *s, str bytes, err_t *e)
         return true;
     }
     if (code != HPE_OK) {
-        err_set(e, EPROTO,
-                h->too_large ? "response headers are too large (%s)"
-                             : "response is not valid HTTP/1.1: %s",
-                llhttp_get_error_reason(&h->parser));
+        const char *why = llhttp_get_error_reason(&h->parser);
+        if (h->too_large) /* the parser was stopped by us and has no reason */
+            err_set(e, EPROTO, "response headers are too large (limit %zu bytes)",
+                    s->host.max_header_bytes);
+        else
+            err_set(e, EPROTO, "response is not valid HTTP/1.1: %s", why ? why : "unknown error");
         return false;
     }
     s->full = h->call && h->call->waiting.n > 0;

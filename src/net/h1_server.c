@@ -40,7 +40,7 @@ struct h1_server {
     struct buf in;                  /* bytes after the current request */
     struct buf out;                 /* heads and refusals, until fill() takes them */
     struct buf target, name, value; /* being parsed, possibly over several feeds */
-    bool in_head, in_value, keep_alive, http10, chunked, draining;
+    bool in_head, keep_alive, http10, chunked, draining;
     int refuse_status; /* set by the parser callback that stopped the parser */
     int64_t since_ns;  /* mono ns; see "Time" above */
     size_t counted;    /* bytes of this body in *host.pending_bytes */
@@ -76,7 +76,6 @@ static int on_begin(llhttp_t *parser)
     struct h1_server *h = h1_of(parser);
     h->x = exchange_new(&h->base, h->base.host.loop, h->base.host.peer);
     h->in_head = true;
-    h->in_value = false;
     h->since_ns = now_of(h);
     return 0;
 }
@@ -104,7 +103,6 @@ static int end_header(struct h1_server *h)
                                                    h->base.host.options->max_header_bytes);
     buf_clear(&h->name);
     buf_clear(&h->value);
-    h->in_value = false;
     return fits ? 0 : refuse_with(h, 431);
 }
 
@@ -135,7 +133,7 @@ static int on_value_end(llhttp_t *parser)
  */
 static bool set_target(struct h1_server *h)
 {
-    struct request *r = h->x->request;
+    struct exchange_request *r = h->x->request;
     str target = buf_str(&h->target);
     if (str_starts(target, S("http://")) || str_starts(target, S("https://"))) {
         target = str_from(target, str_find(target, S("://")) + 3);

@@ -3,7 +3,7 @@
  *      feed() --> nghttp2 --on_begin_headers()--> exchange (RECEIVING)
  *                    |-----on_header(), on_data()--> its request
  *                    '-----on_frame(END_STREAM)----> parked, or delivered to the handler
- *      fill() <-- nghttp2 <--read_body()-- exchange_read()
+ *      fill() <-- nghttp2 <--h2_answer.c-- exchange_read()
  *
  * nghttp2 does the framing, header compression and windows; each stream is an exchange. An idle
  * watch is a deferred data source: it costs a stream of nghttp2 and the exchange. Priorities are
@@ -24,25 +24,22 @@
  *
  * Invariant: nghttp2's user data of a stream is its exchange until on_stream_close(). `receiving`
  * counts exchanges in RECEIVING (parked ones included), `alive` those with a stream. */
+#include "h2_answer.h"
 #include "http.h"
 #include "loop_internal.h"
-#include "session.h"
-
-#include <nghttp2/nghttp2.h>
 
 enum {
     STREAM_WINDOW = 256 * 1024, /* bytes, for request bodies */
     CONNECTION_WINDOW = 1024 * 1024,
-    HEADERS_MAX = 64,                 /* per answer; further ones are dropped */
     IGNORED_BYTES = 16 * 1024 * 1024, /* of a refused request; then its stream is reset */
     BOMB_FACTOR = 8,                  /* times max_header_bytes: not a mistake any more */
     OVERSIZED_MAX = 32,               /* requests with too large headers per connection */
     /* Cheap frames are empty DATA, PING, SETTINGS, PRIORITY, WINDOW_UPDATE and unknown ones. A
-     * client may save up CHEAP_FRAMES; the budget grows by CHEAP_PER_SECOND, and by CHEAP_PER_DATA
-     * for each DATA frame that it is sent (to which it may reply with two WINDOW_UPDATEs). */
+     * client may save up CHEAP_FRAMES, and the budget grows by CHEAP_PER_SECOND. What it is sent earns it others beside
+     * that, without a bound: Go's client replies to every 4 KiB that it reads with two WINDOW_UPDATEs. */
     CHEAP_FRAMES = 2000,
     CHEAP_PER_SECOND = 200,
-    CHEAP_PER_DATA = 4,
+    BYTES_PER_EARNED = 1024,
     STALL_CHECKS = 4, /* per write_timeout_ns */
 };
 
@@ -56,6 +53,7 @@ struct h2_server {
     int64_t stall_ns;   /* last check for stalled streams; 0: nothing is being sent */
     int64_t cheap_ns;   /* when `cheap` was last refilled */
     int64_t cheap;      /* cheap frames that the client may still send */
+    int64_t earned;     /* and in reply to DATA that it was sent */
     unsigned oversized; /* requests with too large headers so far */
     bool draining, abusive; /* abusive: the connection was ended for it */
 };
@@ -108,6 +106,10 @@ static int on_begin_frame(nghttp2_session *ng UNUSED, const nghttp2_frame_hd *hd
         (hd->type == NGHTTP2_DATA && (hd->length || (hd->flags & NGHTTP2_FLAG_END_STREAM)));
     if (works)
         return 0;
+    if (h->earned > 0) {
+        h->earned--;
+        return 0;
+    }
     int64_t elapsed_ms = (now_of(h) - h->cheap_ns) / NS_PER_MS;
     if (elapsed_ms > 0) {
         h->cheap = MIN(h->cheap + MIN(elapsed_ms, 3600000) * CHEAP_PER_SECOND / 1000, CHEAP_FRAMES);
@@ -122,7 +124,7 @@ static int on_frame_sent(nghttp2_session *ng UNUSED, const nghttp2_frame *frame,
 {
     struct h2_server *h = data;
     if (frame->hd.type == NGHTTP2_DATA)
-        h->cheap = MIN(h->cheap + CHEAP_PER_DATA, CHEAP_FRAMES);
+        h->earned += 1 + (int64_t)frame->hd.length / BYTES_PER_EARNED;
     return 0;
 }
 
@@ -155,7 +157,7 @@ static int on_begin_headers(nghttp2_session *ng, const nghttp2_frame *frame, voi
     return 0;
 }
 
-static void put_pseudo(struct request *r, str name, str value)
+static void put_pseudo(struct exchange_request *r, str name, str value)
 {
     if (str_eq(name, S(":method")))
         r->method = arena_str(&r->arena, value);
@@ -172,7 +174,7 @@ static int on_header(nghttp2_session *ng, const nghttp2_frame *frame, const uint
     struct exchange *x = nghttp2_session_get_stream_user_data(ng, frame->hd.stream_id);
     if (!x || x->state != EXCHANGE_RECEIVING || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0; /* trailers are ignored */
-    struct request *r = x->request;
+    struct exchange_request *r = x->request;
     str n = { (const char *)name, name_n }, v = { (const char *)value, value_n };
     size_t limit = h->base.host.options->max_header_bytes;
     if (r->header_bytes > limit) { /* refused at the end of the block; nothing is kept until then */
@@ -232,7 +234,7 @@ static bool has_two_hosts(const struct exchange *x)
 /* The status to refuse the request with, or 0. nghttp2 has validated the pseudo-headers. */
 static int refusal_status(struct h2_server *h, const struct exchange *x)
 {
-    const struct request *r = x->request;
+    const struct exchange_request *r = x->request;
     int64_t length;
     str stated = exchange_header(x, S("content-length"));
     if (r->header_bytes > h->base.host.options->max_header_bytes)
@@ -324,64 +326,10 @@ static int on_stream_close(nghttp2_session *ng, int32_t stream_id, uint32_t code
 
 /* --- answers --- */
 
-/* NOLINTNEXTLINE(readability-function-size): nghttp2 decides the parameters */
-static ssize_t read_body(nghttp2_session *ng UNUSED, int32_t stream_id UNUSED, uint8_t *to,
-                         size_t room, uint32_t *flags, nghttp2_data_source *source,
-                         void *data UNUSED)
-{
-    enum stream_more more;
-    size_t n = exchange_read(source->ptr, (char *)to, room, &more);
-    if (more == STREAM_END)
-        *flags |= NGHTTP2_DATA_FLAG_EOF;
-    else if (n == 0 && more == STREAM_CUT)
-        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-    else if (n == 0)
-        return NGHTTP2_ERR_DEFERRED;
-    return (ssize_t)n;
-}
-
-struct header_block {
-    nghttp2_nv at[HEADERS_MAX];
-    size_t n;
-    struct arena *arena;
-};
-
-static void put_header(struct header_block *b, str name, str value)
-{
-    if (b->n == HEADERS_MAX)
-        return;
-    str lower = http_header_lower(b->arena, name); /* HTTP/2 requires it */
-    b->at[b->n++] = (nghttp2_nv){ (uint8_t *)(uintptr_t)lower.p, (uint8_t *)(uintptr_t)value.p,
-                                  lower.n, value.n, 0 };
-}
-
-static void put_headers(struct header_block *b, struct http_headers headers)
-{
-    for (size_t i = 0; i < headers.n; i++)
-        if (http_header_is_valid(headers.at[i]) && !session_sets_header(headers.at[i].name))
-            put_header(b, headers.at[i].name, headers.at[i].value);
-}
-
-/* Submits the head; nghttp2 copies it, and read_body() supplies the body later. */
 static void h2_begin_answer(struct session *s, struct exchange *x, const struct answer_head *head)
 {
     struct h2_server *h = h2_of(s);
-    struct header_block block = { .arena = &x->request->arena };
-    char status[STR_I64_ROOM], length[STR_I64_ROOM];
-    put_header(&block, S(":status"), str_of_i64(head->status, status));
-    put_header(&block, S("date"), loop_http_date(h->base.host.loop));
-    if (head->gzip) {
-        put_header(&block, S("content-encoding"), S("gzip"));
-        put_header(&block, S("vary"), S("accept-encoding"));
-    }
-    if (head->length >= 0 && head->status != 204 && head->status != 304)
-        put_header(&block, S("content-length"), str_of_i64(head->length, length));
-    put_headers(&block, head->added);
-    put_headers(&block, head->headers);
-    nghttp2_data_provider body = { .source.ptr = x, .read_callback = read_body };
-    bool empty = x->head_only || (x->ended && !x->pending.n);
-    if (nghttp2_submit_response(h->ng, x->stream_id, block.at, block.n, empty ? NULL : &body) < 0)
-        nghttp2_submit_rst_stream(h->ng, NGHTTP2_FLAG_NONE, x->stream_id, NGHTTP2_INTERNAL_ERROR);
+    h2_answer_submit(h->ng, x, head, loop_http_date(h->base.host.loop));
     if (!h->stall_ns)
         h->stall_ns = now_of(h);
     s->host.want_fill(s->host.owner);

@@ -69,17 +69,6 @@ bool http_header_is_framing(str name)
     return false;
 }
 
-str http_header_lower(struct arena *a, str name)
-{
-    char *copy = arena_alloc(a, name.n + 1);
-    for (size_t i = 0; i < name.n; i++) {
-        char c = name.p[i];
-        copy[i] = c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
-    }
-    copy[name.n] = '\0';
-    return (str){ copy, name.n };
-}
-
 const char *http_reason(int status)
 {
     static const struct {

@@ -33,7 +33,6 @@ bool http_header_is_valid(struct http_header header);
 /* A header that describes the framing of a message or belongs to the connection: set by net itself.
  */
 bool http_header_is_framing(str name);
-str http_header_lower(struct arena *a, str name); /* a copy in lower case */
 
 const char *http_reason(int status); /* "Not Found"; "Unknown" for an unregistered status */
 

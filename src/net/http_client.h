@@ -44,6 +44,10 @@ struct http_client_options {
     /* Called for every attempt of every call, so that tokens can rotate; adds headers such as
      * Authorization. May be NULL. */
     void (*authorize)(void *context, struct http_header_list *list);
+    /* May this address (4 or 16 bytes, network order) be connected to? Asked for every address that a
+     * name resolves to, right before connecting to that same address. NULL: all may. If none may, the
+     * call fails with EACCES. */
+    bool (*allow_address)(void *context, const uint8_t *bytes, size_t n);
     void *context;
 
     bool http2_plain; /* HTTP/2 with prior knowledge on http:// */
@@ -67,9 +71,6 @@ int http_client_new(struct loop *loop, const struct http_client_options *options
                     struct http_client **ret_client, err_t *e);
 /* Calls in progress get on_done with ECANCELED. */
 void http_client_free(struct http_client *c);
-/* Closes idle connections and lets the others finish their calls; new calls use new connections.
- * For changed credentials or a changed endpoint. */
-void http_client_reconnect(struct http_client *c);
 size_t http_client_connections(const struct http_client *c);
 
 struct http_head {

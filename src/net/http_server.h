@@ -19,7 +19,7 @@
  * Until then the handler owns the exchange, even if the client disconnects: an answer to a client
  * that is gone is dropped silently, so a handler that waits for a commit needs no bookkeeping. From
  * then on the server owns it, and the texts of the request are freed: copy what must be kept. (A
- * handler that waits for a long time can check exchange_is_gone().)
+ * handler that waits for a long time can stop early: exchange_on_gone().)
  *
  * The server itself adds Date and Content-Length or chunking, and handles keep-alive, HEAD, Expect:
  * 100-continue, gzip, and 400/408/413/414/431/503 for requests that never become an exchange. */
@@ -48,12 +48,12 @@ struct http_server_options {
     size_t max_streams;       /* [1000] concurrent requests of one HTTP/2 connection */
     size_t max_header_bytes;  /* [64 KiB] request line and headers: 431 */
     size_t max_body_bytes;    /* [3 MiB, as kube-apiserver] 413 */
-    size_t max_pending_bytes; /* [256 MiB] bodies of all requests being read: 503 */
+    size_t max_pending_bytes; /* [64 MiB] bodies of all requests being read: 503 */
     /* Bytes of answers that clients have not read yet. Per HTTP/2 connection: further requests
      * wait. For the whole server: connections whose clients have read nothing for the longest time
-     * are closed. */
-    size_t max_unread_connection; /* [64 MiB] */
-    size_t max_unread_bytes;      /* [192 MiB] */
+     * are closed, but not the only one, whose answer may be larger than the limit. */
+    size_t max_unread_connection; /* [16 MiB] */
+    size_t max_unread_bytes;      /* [48 MiB] */
     size_t gzip_min_bytes;        /* [128 KiB] whole answers above it are compressed if accepted */
     int64_t handshake_ns;         /* [10 s] */
     int64_t
@@ -90,14 +90,20 @@ str exchange_body(const struct exchange *x);   /* whole; empty if none. Followed
 struct http_headers exchange_headers(const struct exchange *x);
 str exchange_header(const struct exchange *x, str name); /* first of that name; .p NULL: none */
 const struct tls_peer *exchange_peer(const struct exchange *x); /* NULL: no client certificate */
-str exchange_address(const struct exchange *x);                 /* "127.0.0.1:40312" */
 struct arena *exchange_arena(struct exchange *x); /* scratch, freed with the request's texts */
 bool exchange_is_gone(const struct exchange *x);  /* the client has disconnected */
+/* Calls `gone` if the client disconnects before the exchange is answered. It may answer or abort the
+ * exchange. */
+void exchange_on_gone(struct exchange *x, void (*gone)(void *context), void *context);
 
 /* --- the answer --- */
 
 /* Adds a header (warnings, audit ids) to the answer, before it begins. Copied. */
 void exchange_add_header(struct exchange *x, str name, str value);
+
+/* Adds a header that follows the body, until the last byte of it was pulled. HTTP/2 only, for gRPC;
+ * HTTP/1.1 clients do not get it. Copied. */
+void exchange_add_trailer(struct exchange *x, str name, str value);
 
 void exchange_answer(struct exchange *x, int status, struct http_headers headers, str body);
 /* The same without a copy: the bytes are taken out of `*body`, which is empty afterwards. */
@@ -133,6 +139,9 @@ struct stream_source {
 void exchange_stream(struct exchange *x, int status, struct http_headers headers,
                      const struct stream_source *source);
 void exchange_wake_stream(struct exchange *x); /* cheap, any number of times */
+/* Memory that the source keeps only because this client has not read yet; counts towards the limits
+ * of unread answers until it is set again. */
+void exchange_count_source(struct exchange *x, size_t bytes);
 /* Ends a stream from outside `pull`: what was pulled is still sent, then the answer is complete.
  * With `cut`, ends it at once and visibly incomplete. */
 void exchange_end_stream(struct exchange *x, bool cut);

@@ -62,6 +62,9 @@ enum {
     TURN_BYTES = 256 * 1024, /* at most, read or written by one link in one turn */
     FILL_BYTES = 64 * 1024,  /* requested from the owner per fill() */
     KEEPALIVE_S = 30,
+    /* In the kernel's buffer beyond what the peer's window admits. Without it the kernel takes megabytes
+     * for a peer that does not read, and a container pays for them. */
+    UNSENT_BYTES = 128 * 1024,
 };
 #define LINGER_NS (2 * NS_PER_S)
 #define BUSY_NS (100 * NS_PER_MS) /* reads are not delayed for this long after a full turn */
@@ -84,6 +87,8 @@ struct link {
     void *owner;
     enum link_state state;
     bool reading, dead, finish_asked;
+    bool
+        more_output; /* the turn was over before the owner had no more; outlives events that only bring input */
     struct loop_garbage garbage;
     struct buf out;         /* from fill(), not yet taken by the kernel */
     size_t out_at;          /* bytes of `out` that the kernel has taken */
@@ -91,6 +96,7 @@ struct link {
     struct deferred flush;  /* LOOP_FLUSH: pull and write */
     struct deferred resume; /* LOOP_SOON: act as if the descriptor were readable */
     struct timer linger;
+    int64_t linger_ns;
     int64_t read_delay_ns;   /* see link_set_read_delay() */
     int64_t busy_until_ns;   /* mono ns; no read delay before: the flow is dense */
     struct timer read_delay; /* while set, the link does not read */
@@ -109,6 +115,7 @@ static struct link *link_new(struct loop *loop, const struct link_options *o)
     struct link *l = mem_zero(1, sizeof(*l));
     *l = (struct link){ .magic = LINK_MAGIC,
                         .loop = loop,
+                        .linger_ns = LINGER_NS,
                         .io.fd = -1,
                         .events = o->events,
                         .owner = o->owner,
@@ -176,11 +183,13 @@ static void close_errno(struct link *l, int code, const char *doing)
 
 static void set_socket_options(int fd)
 {
-    int on = 1, seconds = KEEPALIVE_S; /* a Unix socket pair rejects these; ignored */
+    int on = 1, seconds = KEEPALIVE_S, unsent = UNSENT_BYTES;
+    /* A Unix socket pair rejects these; ignored. */
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof(seconds));
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof(seconds));
+    setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
 }
 
 /* Makes a link for a connected or connecting socket. Closes `fd` on failure. */
@@ -224,7 +233,7 @@ int link_accept(struct loop *loop, int fd, const struct link_options *o, struct 
 
 /* In virtual time, joins client and server of this process by a socket pair: the kernel may delay
  * TCP even on loopback, and then a run would depend on more than its inputs. Returns the client's
- * end, or -1 if nothing in this process listens on that port. */
+ * end, or -1 if nothing in this process listens there. */
 static int connect_local(struct loop *loop, const struct sockaddr *address)
 {
     const struct sockaddr_in *in = (const void *)address;
@@ -232,7 +241,8 @@ static int connect_local(struct loop *loop, const struct sockaddr *address)
         return -1;
     struct link_listener *listener = NULL;
     list_each(struct link_listener, l, &loop->listeners, item)
-        if (!listener && l->port == ntohs(in->sin_port))
+        if (!listener && l->port == ntohs(in->sin_port) &&
+            (!l->address || l->address == in->sin_addr.s_addr))
             listener = l;
     int pair[2];
     if (!listener || socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0)
@@ -280,7 +290,7 @@ static void update_watch(struct link *l)
 {
     if (l->state == LINK_CLOSED || !l->watch)
         return;
-    bool waits = l->out.n > l->out_at || l->io.wants_write;
+    bool waits = link_has_output(l);
     bool reads = l->state == LINK_OPEN ? l->reading && !timer_is_set(&l->read_delay)
                                        : l->state != LINK_FINISHING;
     fd_watch_set(l->watch, (reads ? FD_READ : 0u) | (waits ? FD_WRITE : 0u));
@@ -367,7 +377,7 @@ static void begin_linger(struct link *l)
 {
     l->state = LINK_LINGERING;
     link_io_shutdown(&l->io);
-    timer_set(l->loop, &l->linger, l->loop->mono_ns + loop_scale_timeout(l->loop, LINGER_NS),
+    timer_set(l->loop, &l->linger, l->loop->mono_ns + loop_scale_timeout(l->loop, l->linger_ns),
               on_linger_over);
     fd_watch_set(l->watch, FD_READ);
 }
@@ -402,11 +412,12 @@ static bool write_pending(struct link *l, size_t *total)
 static void write_output(struct link *l)
 {
     size_t total = 0;
+    l->more_output = false;
     while (l->state == LINK_OPEN || l->state == LINK_FINISHING) {
         if (!write_pending(l, &total))
             return;
         if (total >= TURN_BYTES) {
-            l->io.wants_write = true; /* continue in the next turn, after the other links */
+            l->more_output = true; /* continue in the next turn, after the other links */
             l->stalled_since = l->loop->mono_ns;
             return;
         }
@@ -445,6 +456,11 @@ void link_set_reading(struct link *l, bool reading)
     if (reading && l->io.session) /* OpenSSL may hold bytes that it has taken from the kernel */
         loop_defer(l->loop, LOOP_SOON, &l->resume, run_resume);
     update_watch(l);
+}
+
+void link_set_linger(struct link *l, int64_t linger_ns)
+{
+    l->linger_ns = linger_ns;
 }
 
 void link_finish(struct link *l)
@@ -549,7 +565,7 @@ bool link_reached_peer(const struct link *l)
 
 bool link_has_output(const struct link *l)
 {
-    return l->out.n > l->out_at || l->io.wants_write;
+    return l->out.n > l->out_at || l->more_output || l->io.wants_write;
 }
 
 int64_t link_stalled_since(const struct link *l)

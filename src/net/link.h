@@ -56,6 +56,7 @@ void link_set_read_delay(struct link *l, int64_t read_delay_ns);
 /* Sends what `fill` still gives and the end of stream, waits briefly for the peer's (which might
  * otherwise lose the last bytes), then calls `closed`. Nothing is received any more. */
 void link_finish(struct link *l);
+void link_set_linger(struct link *l, int64_t linger_ns); /* how long it waits at most [2 s] */
 
 bool link_is_http2(const struct link *l);            /* negotiated by ALPN; after `opened` */
 struct tls_peer *link_peer_identity(struct link *l); /* to free(), or NULL */
@@ -68,6 +69,7 @@ int64_t link_stalled_since(const struct link *l);
 
 struct link_listener {
     struct list_item item; /* of loop->listeners */
+    uint32_t address;      /* IPv4, network order; 0: all */
     uint16_t port;
     void (*accept)(void *owner, int fd);
     void *owner;

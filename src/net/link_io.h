@@ -10,7 +10,7 @@ struct link_io {
     int fd;           /* nonblocking; -1: closed */
     SSL *session;     /* NULL: plain */
     char *name;       /* of the peer, for errors */
-    bool wants_write; /* wait for writability without output: TLS wants it, or the turn was over */
+    bool wants_write; /* wait for writability without output: TLS wants it */
 };
 
 /* What a call returns instead of a number of bytes. `e` is set for FAILED only. */

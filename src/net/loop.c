@@ -123,6 +123,14 @@ void loop_free(struct loop *loop)
     free(loop);
 }
 
+static bool loop_has_deferred(const struct loop *loop)
+{
+    for (size_t i = 0; i < LOOP_PHASE_N; i++)
+        if (loop->phases[i].next != &loop->phases[i])
+            return true;
+    return false;
+}
+
 /* Virtual time: polls without waiting. If that finds nothing and nothing holds the loop, time jumps
  * to the next timer. Without a timer, waits for events from outside. */
 static void poll_virtual(struct loop *loop)
@@ -278,14 +286,6 @@ void loop_release(struct loop *loop)
     assert(loop->holds > 0);
     loop->holds--;
     loop_note_activity(loop);
-}
-
-bool loop_has_deferred(const struct loop *loop)
-{
-    for (size_t i = 0; i < LOOP_PHASE_N; i++)
-        if (loop->phases[i].next != &loop->phases[i])
-            return true;
-    return false;
 }
 
 void loop_defer(struct loop *loop, enum loop_phase phase, struct deferred *call,

@@ -9,7 +9,7 @@
 
 #define LOOP_MAGIC 0x100bcafeu
 
-struct request;
+struct exchange_request;
 
 /* An object that has ended while its callbacks may still be on the stack: freed at the end of the
  * turn. Counting the active callbacks of each object was tried first; this is shorter and cannot be
@@ -41,13 +41,13 @@ struct loop {
     struct loop_garbage *garbage; /* in order of loop_free_later() */
     struct loop_garbage **garbage_end;
 
-    uint64_t activity;             /* callbacks so far: shows whether a poll found something */
-    bool clocks_read;              /* since this turn began to wait */
-    size_t holds;                  /* virtual time does not advance while > 0 */
-    size_t jobs;                   /* name lookups on libuv's pool */
-    struct list listeners;         /* in this process: see link.h */
-    struct list wall_watches;      /* wall_watch.c */
-    struct request *kept_requests; /* exchange.c: empty, kept for their memory */
+    uint64_t activity;        /* callbacks so far: shows whether a poll found something */
+    bool clocks_read;         /* since this turn began to wait */
+    size_t holds;             /* virtual time does not advance while > 0 */
+    size_t jobs;              /* name lookups on libuv's pool */
+    struct list listeners;    /* in this process: see link.h */
+    struct list wall_watches; /* wall_watch.c */
+    struct exchange_request *kept_requests; /* exchange.c: empty, kept for their memory */
     size_t n_kept_requests;
 };
 
@@ -60,7 +60,6 @@ void loop_set_alarm(struct loop *loop);   /* timer.c: wakes uv_run() for the ear
 void loop_fire_timers(struct loop *loop); /* timer.c */
 void loop_free_later(struct loop *loop, struct loop_garbage *garbage,
                      void (*destroy)(struct loop_garbage *));
-bool loop_has_deferred(const struct loop *loop);
 void exchange_free_requests(struct loop *loop); /* exchange.c */
 
 #endif

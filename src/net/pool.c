@@ -40,8 +40,8 @@
  * make each of them slower.
  *
  * One timer per connection serves all its deadlines (dial, handshake, idle, ping). It is set for
- * the earliest that could matter; on_timer() checks what is really due and sets it again. Separate
- * timers would have to be moved with every received byte; this one is not touched.
+ * the earliest that could matter; on_timer() checks what is really due and sets it again. Rejected:
+ * one timer per deadline. They would have to be moved with every received byte; this one is not touched.
  *
  * Ownership: the client owns its connections, a connection owns its link, session and addresses.
  * Calls belong to the client (call.c); a session only refers to them. */
@@ -49,6 +49,7 @@
 #include "loop_internal.h"
 #include "tls_internal.h"
 
+#include <netinet/in.h>
 #include <stdio.h>
 
 enum { DIALS_MAX = 64 }; /* concurrent handshakes per client */
@@ -299,6 +300,19 @@ static void try_address(struct pool_conn *conn)
         fail_dial(conn, &e);
 }
 
+/* Is the address allowed by the owner of the client? Any other family than IP is not. */
+static bool is_allowed(const struct http_client *c, const struct dial_address *a)
+{
+    const struct sockaddr_in *in = (const void *)&a->at;
+    const struct sockaddr_in6 *in6 = (const void *)&a->at;
+    if (!c->options.allow_address)
+        return true;
+    if (a->at.ss_family == AF_INET)
+        return c->options.allow_address(c->options.context, (const void *)&in->sin_addr, 4);
+    return a->at.ss_family == AF_INET6 &&
+           c->options.allow_address(c->options.context, (const void *)&in6->sin6_addr, 16);
+}
+
 static void on_looked_up(void *owner, const struct dial_address *addresses, size_t n,
                          const err_t *why)
 {
@@ -309,8 +323,15 @@ static void on_looked_up(void *owner, const struct dial_address *addresses, size
         return;
     }
     conn->addresses = mem_zero(n, sizeof(*addresses));
-    memcpy(conn->addresses, addresses, n * sizeof(*addresses));
-    conn->address_count = n;
+    for (size_t i = 0; i < n; i++)
+        if (is_allowed(conn->client, &addresses[i]))
+            conn->addresses[conn->address_count++] = addresses[i];
+    if (conn->address_count == 0) {
+        err_t e;
+        err_set(&e, EACCES, "%s: connecting to its address is not allowed", conn->client->name);
+        fail_dial(conn, &e);
+        return;
+    }
     try_address(conn);
 }
 
@@ -442,17 +463,6 @@ static void run_pump(struct deferred *d)
 void pool_pump(struct http_client *c)
 {
     loop_defer(c->loop, LOOP_SOON, &c->pump, run_pump);
-}
-
-void pool_reconnect(struct http_client *c)
-{
-    for (struct list_item *item = c->conns.first, *next; item; item = next) {
-        struct pool_conn *conn = container_of(item, struct pool_conn, item);
-        next = item->next;
-        conn->retired = true;
-        if (conn->session && !conn->session->carried)
-            link_finish(conn->link);
-    }
 }
 
 void pool_close(struct http_client *c)

@@ -18,7 +18,8 @@
  * first whose clients have read nothing for the longest time, until a quarter of the limit is free.
  * A client that reads, however slowly, is closed last; one that reads nothing is not protected by
  * others that do. Afterwards the freed memory is returned to the system (malloc_trim): it lies
- * scattered between live blocks, and the next peak may never come.
+ * scattered between live blocks, and the next peak may never come. The same is done when many
+ * connections have gone.
  *
  * Invariant: the server owns its connections, a connection its link and session. An exchange that
  * a handler still has survives both (exchange.h). link_finish() may call on_closed() at once and
@@ -44,7 +45,9 @@ enum {
 };
 #define ACCEPT_PAUSE_NS (100 * NS_PER_MS)    /* when descriptors or memory have run out */
 #define TRIM_FROM ((size_t)16 * 1024 * 1024) /* bytes; smaller peaks are not worth a trim */
+#define CONN_BYTES ((size_t)128 * 1024)      /* of a connection, about */
 #define TRIM_PAUSE_NS (5 * NS_PER_S)         /* at least; a trim walks the whole heap */
+#define DRAIN_LINGER_NS (200 * NS_PER_MS)    /* for a client that has just got its last answer */
 
 struct server_conn {
     struct http_server *server;
@@ -68,7 +71,7 @@ struct http_server {
     struct list conns;
     size_t pending_bytes;    /* of request bodies being read, all connections */
     size_t unread_bytes;     /* of answers that clients have not read, all connections */
-    size_t peak_bytes;       /* maximum of the sum of both since the last trim */
+    size_t peak_bytes;       /* maximum of both and the connections since the last trim */
     struct deferred reclaim; /* closes connections: max_unread_bytes is exceeded */
     int64_t trimmed_ns;      /* last trim, mono ns; 0: never */
     bool draining;
@@ -104,10 +107,11 @@ static void conn_free(struct server_conn *c)
     free(c);
 }
 
-/* Returns memory to the system once the use has fallen to a quarter of its peak. */
+/* Returns memory to the system once the use has fallen to a quarter of its peak. A connection is
+ * estimated: its output buffer, TLS and the objects that describe it. */
 static void trim_memory(struct http_server *s)
 {
-    size_t now = s->pending_bytes + s->unread_bytes;
+    size_t now = s->pending_bytes + s->unread_bytes + s->conns.n * CONN_BYTES;
     s->peak_bytes = MAX(s->peak_bytes, now);
     if (s->peak_bytes < TRIM_FROM || now > s->peak_bytes / 4 ||
         (s->trimmed_ns && s->loop->mono_ns - s->trimmed_ns < TRIM_PAUSE_NS))
@@ -141,12 +145,15 @@ static struct server_conn *find_stalest_conn(const struct http_server *s)
     return found;
 }
 
-/* Closes connections until three quarters of max_unread_bytes are in use. */
+/* Closes connections until three quarters of max_unread_bytes are in use. The last one stays: its single
+ * answer may be larger than the limit, and is sent to a client that reads. */
 static void run_reclaim(struct deferred *d)
 {
     struct http_server *s = container_of(d, struct http_server, reclaim);
     size_t enough = s->options.max_unread_bytes / 4 * 3;
     for (struct server_conn *c; s->unread_bytes > enough && (c = find_stalest_conn(s));) {
+        if (c->session->held == s->unread_bytes)
+            break;
         session_report_limit(
             c->session,
             "connection closed: %zu bytes of responses are unread, %zu of them on this connection",
@@ -418,6 +425,8 @@ static int listen_on(struct http_server *s, err_t *e)
         return err_set(e, -r, "cannot listen on %s port %d: %s", text, o->port, strerror(-r));
     fd_watch_set(s->watch, FD_READ);
     s->local = (struct link_listener){ .port = s->port, .accept = accept_connection, .owner = s };
+    if (address.ss_family == AF_INET)
+        s->local.address = ((struct sockaddr_in *)&address)->sin_addr.s_addr;
     link_listener_add(s->loop, &s->local);
     return 0;
 }
@@ -443,9 +452,9 @@ static void set_defaults(struct http_server_options *o)
     DEFAULT(max_streams, 1000);
     DEFAULT(max_header_bytes, 64 * 1024);
     DEFAULT(max_body_bytes, 3 * 1024 * 1024);
-    DEFAULT(max_pending_bytes, 256 * 1024 * 1024);
-    DEFAULT(max_unread_connection, 64 * 1024 * 1024);
-    DEFAULT(max_unread_bytes, 192 * 1024 * 1024);
+    DEFAULT(max_pending_bytes, 64 * 1024 * 1024);
+    DEFAULT(max_unread_connection, 16 * 1024 * 1024);
+    DEFAULT(max_unread_bytes, 48 * 1024 * 1024);
     DEFAULT(gzip_min_bytes, 128 * 1024);
     DEFAULT(handshake_ns, 10 * NS_PER_S);
     DEFAULT(header_timeout_ns, 10 * NS_PER_S);
@@ -507,20 +516,24 @@ void http_server_drain(struct http_server *s, int64_t limit_ns, void (*done)(voi
     CHECK(s, SERVER_MAGIC);
     stop_listening(s);
     s->draining = true;
-    s->drained = done;
-    s->drained_context = context;
-    /* `done` never runs from inside this call: without connections the timer fires in the next
-     * turn. */
-    int64_t wait = s->conns.n ? loop_scale_timeout(s->loop, limit_ns) : 0;
-    timer_set(s->loop, &s->drain_limit, s->loop->mono_ns + wait, on_drain_limit);
     for (struct list_item *item = s->conns.first, *next; item; item = next) {
         struct server_conn *c = container_of(item, struct server_conn, item);
         next = item->next;
-        if (!c->session)
+        if (!c->session) { /* not a byte of a request yet */
+            conn_free(c);
             continue;
+        }
+        /* an idle client need not notice that its connection ends */
+        link_set_linger(c->link, c->session->exchanges.n ? DRAIN_LINGER_NS : 0);
         c->session->ops->drain(c->session);
         conn_update(c);
     }
+    /* `done` never runs from inside this call: without connections the timer fires in the next
+     * turn. */
+    s->drained = done;
+    s->drained_context = context;
+    int64_t wait = s->conns.n ? loop_scale_timeout(s->loop, limit_ns) : 0;
+    timer_set(s->loop, &s->drain_limit, s->loop->mono_ns + wait, on_drain_limit);
 }
 
 void http_server_free(struct http_server *s)

@@ -1,6 +1,8 @@
-/* Percent-encoding, queries and URLs: see http.h. Parts of a URL or query borrow the text they were
- * parsed from; only decoding copies, into the caller's arena. Errors quote the whole URL, because
- * the user has to find it in a flag or a file. */
+/* Percent-encoding, queries and URLs: see http.h.
+ *
+ * Parts of a URL or query borrow the text they were parsed from; only decoding copies, into the caller's arena.
+ * Errors quote the whole URL, because the user has to find it in a flag or a file. A decoded NUL is refused:
+ * paths and names are used as C strings later. */
 #include "http.h"
 
 #include <arpa/inet.h>
@@ -16,6 +18,7 @@ static int hex_digit(char c)
     return -1;
 }
 
+/* `plus`: "+" is a space, as in queries but not in paths. */
 int uri_decode(struct arena *a, str text, bool plus, str *ret)
 {
     char *out = arena_alloc(a, text.n + 1);
@@ -67,6 +70,7 @@ bool uri_query_next(str *rest, str *ret_name, str *ret_value)
     return true;
 }
 
+/* 1: found; 0: not in the query. Of repeated names the first counts. */
 int uri_query_get(struct arena *a, str query, str name, str *ret_value)
 {
     str part_name, value;

@@ -15,10 +15,11 @@ struct wall_watch {
     void *context;
 };
 
-/* Far in the future (January 2038): only the cancellation matters. */
+/* As far in the future as the kernel counts (the year 2262): only the cancellation matters, and a time that has
+ * passed would make the descriptor readable again each time it is armed. */
 static int arm_timerfd(int fd)
 {
-    struct itimerspec far_away = { .it_value = { .tv_sec = INT32_MAX } };
+    struct itimerspec far_away = { .it_value = { .tv_sec = INT64_MAX / NS_PER_S } };
     return timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &far_away, NULL);
 }
 
@@ -39,7 +40,7 @@ static void watch_system_clock(struct wall_watch *w)
     w->fd = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
     if (w->fd < 0 || arm_timerfd(w->fd) < 0 ||
         fd_watch_new(w->loop, w->fd, on_timerfd_readable, w, &w->watch) < 0)
-        fd_close_at(&w->fd);
+        file_close_at(&w->fd);
     else
         fd_watch_set(w->watch, FD_READ);
 }
@@ -61,7 +62,7 @@ void wall_watch_free(struct wall_watch *w)
         return;
     list_remove(&w->item);
     fd_watch_free(w->watch);
-    fd_close_at(&w->fd);
+    file_close_at(&w->fd);
     free(w);
 }
 
