@@ -30,7 +30,8 @@
  *
  *     put, name unknown                   handler(NULL, new)
  *     put, same uid and resourceVersion   nothing: the same state again
- *     put, declared fields are equal      stored, no handler (unless every_update)
+ *     put, declared fields are equal      stored, no handler (unless every_update). Usually not even a new record: the
+ *                                         projection finds the old one by its text and sets its version
  *     put, otherwise                      handler(old, new)
  *     deleted, or not in the new list     handler(old, NULL)
  *
@@ -43,6 +44,7 @@
 
 #include "../base/map.h"
 #include "../base/vec.h"
+#include "protobuf_types.h"
 
 struct handler {
     cache_handler_fn *fn;
@@ -62,6 +64,8 @@ struct cache {
     size_t record_bytes; /* of all records */
 };
 
+static struct record *find_held(void *context, str ns, str name);
+
 int cache_new(struct projector *j, const struct cache_spec *spec, struct cache **ret, err_t *e)
 {
     struct cache *c = mem_zero(1, sizeof(*c));
@@ -73,6 +77,12 @@ int cache_new(struct projector *j, const struct cache_spec *spec, struct cache *
         free(c);
         return err_wrap(e, "cache of %s", spec->resource->plural);
     }
+    if (!spec->every_update)
+        projection_set_find(c->projection, find_held, c);
+    const struct resource *of = spec->resource;
+    if (!spec->metadata_only) /* false for custom resources, which only come in JSON */
+        projection_accept_protobuf(c->projection, &kube_protobuf_types, of->group, of->version,
+                                   of->kind);
     *ret = c;
     return 0;
 }
@@ -120,6 +130,11 @@ static struct record *find_record(const struct cache *c, str ns, str name)
                                      &(struct key){ ns, name });
 }
 
+static struct record *find_held(void *context, str ns, str name)
+{
+    return find_record(context, ns, name);
+}
+
 const void *cache_get(const struct cache *c, str ns, str name)
 {
     return find_record(c, ns, name);
@@ -162,7 +177,7 @@ const void *cache_next_in(const struct cache *c, size_t index, const void *recor
 
 static str index_value(const struct cache *c, const struct record *r, size_t index)
 {
-    return *(const str *)(const void *)((const char *)r + c->spec.indexes[index]);
+    return record_text(r, c->spec.indexes[index]);
 }
 
 /* Links the record into every index for which it has a value; an empty text is not indexed. */
@@ -228,10 +243,25 @@ void cache_handle(struct cache *c, cache_handler_fn *fn, void *context)
 
 /* ---- filling */
 
+/* Is it an object that was requested? A broken server may ignore the selector, and features that ask for one object
+ * do work that would then grow with the square of their number. */
+static bool is_requested(const struct cache *c, const struct record *r)
+{
+    str name = c->spec.field_selector;
+    return !str_starts(name, S("metadata.name=")) ||
+           str_eq(str_from(name, S("metadata.name=").n), r->name);
+}
+
+/* Takes over the reference. The same version again, as after a new list, only marks the record as seen; a new
+ * version without a difference in the declared fields replaces the record without notifying handlers. */
 void cache_put(struct cache *c, struct record *r)
 {
     struct record *old = find_record(c, r->ns, r->name);
     r->mark = true;
+    if (!is_requested(c, r)) {
+        record_unref(r);
+        return;
+    }
     if (!old) {
         set_add(&c->records, &r->node);
         index_add(c, r);

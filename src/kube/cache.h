@@ -25,7 +25,7 @@ enum { CACHE_INDEX_MAX = 4 };
 typedef void cache_handler_fn(void *context, const struct record *old, const struct record *now);
 
 /* Must the resource be available? A required one that is not keeps the program from becoming ready. An
- * optional one then reads as empty (cache_absent() is true) and is requested again every 30 s. */
+ * optional one then reads as empty (cache_absent() is true) until it is installed or permitted: see kinds.h. */
 enum cache_need {
     CACHE_REQUIRED,
     CACHE_IF_KNOWN,   /* may not be installed: 404 */
@@ -42,6 +42,7 @@ struct cache_spec {
     /* An update that changes none of the declared fields is stored without calling handlers. Set this to
      * call them for every update. */
     bool every_update;
+    bool metadata_only; /* request no more than metadata: the other fields are not needed */
 };
 
 struct cache;

@@ -1,7 +1,7 @@
-/* One API call: builds the HTTP request, makes the attempts, delivers the reply. client.c decides when a
+/* One API call: builds the HTTP request, makes the attempts, delivers the reply. send.c decides when a
  * call is sent; reply.c interprets the response.
  *
- *     kube_call_new --> kube_call_wait (client.c: credentials, rate limit, gate) --> kube_call_run
+ *     kube_call_new --> kube_call_wait (send.c: credentials, order, limits) -------> kube_call_run
  *                             ^                                                         |
  *                             |  pause                                                  v
  *                             +---- retry_if_allowed() <------------------------ on_done()
@@ -50,11 +50,6 @@ static const struct verb {
     [KUBE_APPLY] = { "apply", "PATCH", "application/apply-patch+yaml", true },
     [KUBE_DELETE] = { "delete", "DELETE", "application/json", true },
 };
-
-const char *kube_verb_name(enum kube_verb verb)
-{
-    return verbs[verb].name;
-}
 
 /* ---- the request */
 
@@ -106,19 +101,42 @@ static str make_subject(struct arena *a, const struct kube_request *r)
                         r->subresource ? ")" : "");
 }
 
+static enum send_class classify_request(const struct kube_request *r)
+{
+    if (r->no_gate || r->verb == KUBE_LIST || r->verb == KUBE_WATCH)
+        return SEND_URGENT;
+    if (r->resource && !strcmp(r->resource->plural, resource_events.plural))
+        return SEND_EVENT;
+    return r->subresource && !strcmp(r->subresource, "status") ? SEND_STATUS : SEND_WORKLOAD;
+}
+
+#define PROTOBUF "application/vnd.kubernetes.protobuf"
+#define PARTIAL "application/json;as=PartialObjectMetadata"
+#define PARTIAL_OF "g=meta.k8s.io;v=v1,application/json"
+
 struct kube_call *kube_call_new(struct kube *k, const struct kube_request *r)
 {
     assert((unsigned)r->verb < KUBE_VERB_N);
     struct kube_call *call = mem_zero(1, sizeof(*call));
     call->k = k;
+    call->text = r->text;
     call->verb = r->verb;
     call->method = str_c(verbs[r->verb].method);
     call->target = make_target(&call->arena, r);
     call->subject = make_subject(&call->arena, r);
     call->content_type = str_c(verbs[r->verb].content_type);
+    call->accept = r->protobuf            ? S(PROTOBUF ",application/json")
+                   : !r->metadata_only    ? S("application/json")
+                   : r->verb == KUBE_LIST ? S(PARTIAL "List;" PARTIAL_OF)
+                                          : S(PARTIAL ";" PARTIAL_OF);
     call->body = r->body.n ? arena_str(&call->arena, r->body) : S("");
     call->gated = verbs[r->verb].writes && !r->no_gate;
-    call->urgent = call->paid = r->no_gate;
+    call->paid = r->no_gate;
+    call->class = classify_request(r);
+    call->owner = r->owner;
+    call->flow = map_hash(r->ns);
+    call->is_stale = r->is_stale;
+    call->waiting.replaces = r->replaces;
     call->done = r->done;
     call->context = r->context;
     int64_t timeout_ns = r->timeout_ns ? r->timeout_ns : k->timeout_ns;
@@ -129,6 +147,7 @@ struct kube_call *kube_call_new(struct kube *k, const struct kube_request *r)
 
 static void end_attempt(struct kube_call *call)
 {
+    kube_flight_ended(call);
     if (call->http)
         http_call_cancel(call->http);
     call->http = NULL;
@@ -144,7 +163,9 @@ static void detach_call(struct kube_call *call)
 {
     end_attempt(call);
     timer_stop(&call->pause);
-    list_remove(&call->waiting);
+    sendqueue_remove(&call->k->waiting, &call->waiting);
+    list_remove(&call->waiting.flow); /* of calls that fail together */
+    list_remove(&call->rider);
     list_remove(&call->item);
 }
 
@@ -158,15 +179,21 @@ static void destroy_call(struct kube_call *call)
 void kube_call_free(struct kube_call *call)
 {
     detach_call(call);
+    kube_join_dissolve(call);
     destroy_call(call);
 }
 
-/* The callback may do anything, including freeing the client; the call is freed only after it returns. */
+/* A callback may do anything, including freeing the client; the call is freed only after it returns. The same answer is for all
+ * that were sent as one. */
 static void finish_call(struct kube_call *call, const struct kube_reply *reply)
 {
+    if (call->riders.n && kube_join_refused(call, reply))
+        return;
     detach_call(call);
     if (call->done)
         call->done(call->context, reply);
+    for (struct kube_call *rider; (rider = list_first(&call->riders, struct kube_call, rider));)
+        finish_call(rider, reply);
     destroy_call(call);
 }
 
@@ -174,6 +201,14 @@ void kube_call_fail(struct kube_call *call, const char *why)
 {
     struct kube_reply reply;
     kube_reply_none(call, why, &reply);
+    finish_call(call, &reply);
+}
+
+void kube_call_supersede(struct kube_call *call)
+{
+    struct kube_reply reply;
+    kube_reply_none(call, "not sent: a newer change replaces it", &reply);
+    reply.reason = KUBE_SUPERSEDED;
     finish_call(call, &reply);
 }
 
@@ -188,6 +223,13 @@ static void start_pause(struct kube_call *call, int64_t ns)
 {
     end_attempt(call);
     timer_set(call->k->loop, &call->pause, loop_mono_ns(call->k->loop) + ns, on_pause_end);
+}
+
+void kube_call_restart(struct kube_call *call)
+{
+    end_attempt(call);
+    call->attempts = 0;
+    kube_call_wait(call);
 }
 
 /* Schedules another attempt and returns true, or returns false if the result is final. Never retries
@@ -235,8 +277,15 @@ static void on_head(void *context, const struct http_head *head)
 {
     struct kube_call *call = context;
     call->status = head->status;
+    call->latency_ns = MAX(loop_mono_ns(call->k->loop) - call->flight_ns, (int64_t)0);
     kube_note_status(call->k, head->status);
     call->retry_after_s = parse_retry_after(http_header_get(head->headers, S("retry-after")));
+    call->protobuf = str_starts(http_header_get(head->headers, S("content-type")), S(PROTOBUF));
+}
+
+bool kube_call_is_protobuf(const struct kube_call *call)
+{
+    return call->protobuf;
 }
 
 static void on_data(void *context, str bytes)
@@ -296,10 +345,11 @@ void kube_call_run(struct kube_call *call)
     call->status = 0;
     call->retry_after_s = -1;
     call->sent_ns = loop_mono_ns(k->loop);
+    kube_flight_started(call);
     buf_clear(&call->answer);
     call->link = k->link;
     call->link->calls++;
-    struct http_header headers[] = { { S("accept"), S("application/json") },
+    struct http_header headers[] = { { S("accept"), call->accept },
                                      { S("content-type"), call->content_type } };
     int64_t deadline = call->deadline_ns;
     if (call->gated && k->gate_ns != INT64_MAX)
@@ -309,7 +359,7 @@ void kube_call_run(struct kube_call *call)
                          &(struct http_request){ .method = call->method,
                                                  .target = call->target,
                                                  .headers = { headers, call->body.n ? 2 : 1 },
-                                                 .body = call->body,
+                                                 .body = call->joined.n ? call->joined : call->body,
                                                  .deadline_ns = deadline,
                                                  .on_head = on_head,
                                                  .on_data = on_data,
@@ -317,4 +367,21 @@ void kube_call_run(struct kube_call *call)
                                                  .context = call });
     if (call->allow_delay)
         http_call_allow_delay(call->http);
+}
+
+/* Servers without streaming lists refuse them with various errors; the ones below mean something else. */
+bool kube_reply_refuses_streaming(const struct kube_reply *reply)
+{
+    switch (reply->reason) {
+    case KUBE_NO_ANSWER:
+    case KUBE_UNAUTHORIZED:
+    case KUBE_FORBIDDEN:
+    case KUBE_NOT_FOUND:
+    case KUBE_TOO_MANY_REQUESTS:
+    case KUBE_GONE:
+    case KUBE_OK:
+        return false;
+    default:
+        return reply->code != 403;
+    }
 }

@@ -1,17 +1,13 @@
-/* The API client: connections, the order in which calls are sent, the rate limit, outage detection and the
- * write gate. A single call is in call.c.
- *
- *     kube_send --> waiting list --> kube_pump: credentials ready? token left? gate open? --> kube_call_run
- *
- * Calls are sent in order of arrival; only calls without a gate (the Lease) go first. If the first call
- * cannot be sent, none is: the pump runs again when credentials change or the next token is due.
+/* The API client: connections, outage detection and the write gate. A single call is in call.c; when it is sent is decided in
+ * send.c.
  *
  * The write gate: until `gate_ns` of the monotonic clock writes may be sent. When that time passes, writes
  * in flight are cancelled and waiting ones fail. This is what makes leader election safe (election.h).
  *
  * Outages: kube_note_status() sees every response. If the server responds after 5 s or more without a
  * response, the functions registered with kube_on_recovery() are called, so nothing waits for the end of
- * its backoff. Shorter gaps are broken connections.
+ * its backoff. Shorter gaps are broken connections. While a caller's write waits for the server (kube_probe()), one
+ * request per second asks whether it is back, instead of the retries of every key.
  *
  * Ownership: the client owns a copy of the config, whose arena also holds texts that live as long as the
  * client, and every call that has not ended. */
@@ -19,14 +15,13 @@
 
 #include "../base/log.h"
 
-static void on_pump_deferred(struct deferred *deferred);
-
 /* Reads a steady trickle of events in batches: at 440 events per second one costs 47 us of CPU with a delay of
  * 10 ms and 19 us with this one, on the same busy machine. The first event after a quiet period is not
  * delayed. */
 static const int64_t rest_ns = 50 * NS_PER_MS;
 
 static const int64_t away_least_ns = 5 * NS_PER_S; /* shorter gaps are broken connections */
+static const int64_t probe_ns = NS_PER_S, probe_timeout_ns = 2 * NS_PER_S;
 static const int64_t starting_most_ns = 30 * NS_PER_S;
 
 /* ---- connections */
@@ -116,9 +111,11 @@ static void on_credentials_change(void *context, const char *failure, bool cert)
         return;
     }
     struct list failing = { 0 }; /* a callback may cancel others and send new ones */
-    while (k->waiting.n)
-        list_move(&failing, k->waiting.first);
-    for (struct kube_call *call; (call = list_first(&failing, struct kube_call, waiting));)
+    for (struct sendqueue_item *next; (next = sendqueue_next(&k->waiting, 0));) {
+        sendqueue_remove(&k->waiting, next);
+        list_append(&failing, &next->flow);
+    }
+    for (struct kube_call *call; (call = list_first(&failing, struct kube_call, waiting.flow));)
         kube_call_fail(call, failure);
 }
 
@@ -199,9 +196,10 @@ int kube_new(const struct kube_options *o, struct kube **ret, err_t *e)
     k->config = config_copy(o->config);
     k->user_agent = arena_str(&k->config->arena,
                               o->user_agent.n ? o->user_agent : S("flyball/" FLYBALL_VERSION));
-    k->rate = o->rate > 0 ? o->rate : o->rate < 0 ? 0 : 20;
+    k->rate = MAX(o->rate, 0.0);
+    limiter_init(&k->limiter, o->rate < 0 ? SIZE_MAX : 0);
     k->timeout_ns = o->timeout_ns > 0 ? o->timeout_ns : 60 * NS_PER_S;
-    k->burst = o->burst > 0 ? o->burst : 30;
+    k->burst = o->burst > 0 ? o->burst : MAX(k->rate, 1.0);
     k->tokens = k->burst;
     k->tokens_ns = loop_mono_ns(k->loop);
     k->gate_ns = INT64_MAX;
@@ -225,9 +223,11 @@ void kube_free(struct kube *k)
     for (struct kube_call *call; (call = list_first(&k->calls, struct kube_call, item));)
         kube_call_free(call);
     kube_lookups_free(k);
+    sendqueue_done(&k->waiting);
     loop_cancel_deferred(&k->pump);
     timer_stop(&k->pump_later);
     timer_stop(&k->gate);
+    timer_stop(&k->probe);
     link_retire(k->link);
     credentials_free(k->credentials);
     metrics_free(k->own_metrics);
@@ -246,83 +246,14 @@ struct metrics *kube_metrics(const struct kube *k)
     return k->metrics;
 }
 
+str kube_host(const struct kube *k)
+{
+    return k->host;
+}
+
 str kube_namespace(const struct kube *k)
 {
     return k->config->ns;
-}
-
-/* ---- sending order and rate limit */
-
-/* Takes a token and returns 0, or returns how long until the next one. */
-static int64_t rate_wait_ns(struct kube *k)
-{
-    if (k->rate <= 0 || k->granted) {
-        k->granted -= k->granted > 0;
-        return 0;
-    }
-    int64_t now = loop_mono_ns(k->loop);
-    double filled = k->tokens + (double)(now - k->tokens_ns) / NS_PER_S * k->rate;
-    k->tokens = MIN(filled, k->burst);
-    k->tokens_ns = now;
-    if (k->tokens >= 1) {
-        k->tokens -= 1;
-        return 0;
-    }
-    return (int64_t)((1 - k->tokens) / k->rate * NS_PER_S) + 1;
-}
-
-void kube_add_burst(struct kube *k, size_t requests)
-{
-    k->granted += requests;
-}
-
-static void on_pump_timer(struct timer *timer)
-{
-    kube_pump(container_of(timer, struct kube, pump_later));
-}
-
-/* If false, a timer or a change of credentials runs the pump again. */
-static bool can_send_call(struct kube *k, struct kube_call *call)
-{
-    if (!credentials_ready(k->credentials))
-        return false;
-    int64_t wait_ns = call->paid ? 0 : rate_wait_ns(k);
-    if (wait_ns)
-        timer_set(k->loop, &k->pump_later, loop_mono_ns(k->loop) + wait_ns, on_pump_timer);
-    return !wait_ns;
-}
-
-/* Sends waiting calls in order until one has to wait. */
-void kube_pump(struct kube *k)
-{
-    struct kube_call *call;
-    while ((call = list_first(&k->waiting, struct kube_call, waiting))) {
-        int64_t now = loop_mono_ns(k->loop);
-        bool shut = call->gated && now >= k->gate_ns;
-        bool late = call->deadline_ns && now >= call->deadline_ns;
-        if (!shut && !late && !can_send_call(k, call))
-            return;
-        list_remove(&call->waiting);
-        call->paid = true;
-        if (shut)
-            kube_call_fail(call, "not sent: this process is not the leader");
-        else if (late)
-            kube_call_fail(call, "not sent before its deadline: too many requests are waiting");
-        else
-            kube_call_run(call);
-    }
-}
-
-static void on_pump_deferred(struct deferred *deferred)
-{
-    kube_pump(container_of(deferred, struct kube, pump));
-}
-
-void kube_call_wait(struct kube_call *call)
-{
-    struct kube *k = call->k;
-    (call->urgent ? list_prepend : list_append)(&k->waiting, &call->waiting);
-    loop_defer(k->loop, LOOP_SOON, &k->pump, on_pump_deferred);
 }
 
 /* ---- outages */
@@ -351,11 +282,39 @@ void kube_note_status(struct kube *k, int status)
         k->starting_ns = now;
     if (!since || (status == 403 && kube_may_be_starting(k)))
         return;
+    bool is_probed = k->probe_call || timer_is_set(&k->probe);
     k->away_ns = 0;
-    if (now - since < away_least_ns)
+    timer_stop(&k->probe);
+    if (now - since < (is_probed ? probe_ns : away_least_ns))
         return;
     list_each(struct kube_recovery, one, &k->recoveries, item)
         one->recovered(one);
+}
+
+/* kube_note_status() has seen the answer already. */
+static void on_probe_answer(void *context, const struct kube_reply *reply)
+{
+    struct kube *k = context;
+    (void)reply;
+    k->probe_call = NULL;
+    kube_probe(k);
+}
+
+static void send_probe(struct timer *timer)
+{
+    struct kube *k = container_of(timer, struct kube, probe);
+    k->probe_call = kube_send(k, &(struct kube_request){ .verb = KUBE_GET,
+                                                         .path = S("/version"),
+                                                         .timeout_ns = probe_timeout_ns,
+                                                         .done = on_probe_answer,
+                                                         .context = k });
+}
+
+bool kube_probe(struct kube *k)
+{
+    if (k->away_ns && !k->probe_call && !timer_is_set(&k->probe))
+        timer_set(k->loop, &k->probe, loop_mono_ns(k->loop) + probe_ns, send_probe);
+    return k->away_ns != 0;
 }
 
 bool kube_may_be_starting(const struct kube *k)
@@ -365,7 +324,7 @@ bool kube_may_be_starting(const struct kube *k)
 
 /* ---- the gate */
 
-/* The gate's time has passed: cancels writes in flight. A renewal may have moved it, so check the time. */
+/* The gate's time has passed: ends writes in flight and those that wait. A renewal may have moved it, so check the time. */
 static void on_gate_closed(struct timer *timer)
 {
     struct kube *k = container_of(timer, struct kube, gate);
@@ -374,12 +333,13 @@ static void on_gate_closed(struct timer *timer)
     /* a callback may end other calls: restart from the first after each */
     for (struct list_item *item = k->calls.first; item;) {
         struct kube_call *call = container_of(item, struct kube_call, item);
-        bool under_way = call->gated && !call->waiting.in;
-        if (under_way)
-            kube_call_fail(call, "cancelled: this process is no longer the leader");
-        item = under_way ? k->calls.first : item->next;
+        bool ends = call->gated;
+        if (ends)
+            kube_call_fail(call, call->waiting.lane
+                                     ? "not sent: this process is not the leader"
+                                     : "cancelled: this process is no longer the leader");
+        item = ends ? k->calls.first : item->next;
     }
-    loop_defer(k->loop, LOOP_SOON, &k->pump, on_pump_deferred); /* fails the waiting ones */
 }
 
 void kube_gate(struct kube *k, int64_t mono_ns)

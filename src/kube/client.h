@@ -14,7 +14,10 @@
  * reply arrives.
  *
  * Underneath:
- *   - client-side rate limit: 20 requests per second, bursts of 30; a watch counts once
+ *   - as many requests in flight as the server takes without slowing down (limiter_core.h); a hard cap per second is
+ *     optional
+ *   - workloads before status before events, controllers and namespaces in turn (sendqueue.h)
+ *   - merge patches of one object that wait at the same time are sent as one (join.c)
  *   - 429 and 5xx with Retry-After are retried up to 10 times, any verb, after that time plus up to 10 %
  *     (2 min at most; 500 ms and doubling if the header is not a number of seconds)
  *   - a broken connection is retried for reads only
@@ -39,15 +42,18 @@ struct kube_options {
     struct loop *loop;
     const struct kube_config *config; /* copied */
     str user_agent;                   /* empty: "flyball/VERSION" */
-    double rate, burst;               /* requests per second; 0: 20 and 30; negative: no limit */
-    int64_t timeout_ns;               /* default timeout of a request; 0: 60 s */
-    struct metrics *metrics;          /* registry to use; NULL: a private one */
-    bool insecure_token;              /* allow tokens and passwords without TLS to other machines */
+    double
+        rate; /* at most so many requests per second; 0: no such cap; negative: no limit at all, also not in flight */
+    double burst;            /* at once; 0: those of one second */
+    int64_t timeout_ns;      /* default timeout of a request; 0: 60 s */
+    struct metrics *metrics; /* registry to use; NULL: a private one */
+    bool insecure_token;     /* allow tokens and passwords without TLS to other machines */
 };
 
 int kube_new(const struct kube_options *options, struct kube **ret, err_t *e);
 void kube_free(struct kube *k); /* pending calls are cancelled */
 struct loop *kube_loop(const struct kube *k);
+str kube_host(const struct kube *k);      /* of the server: "10.0.0.1:6443" */
 str kube_namespace(const struct kube *k); /* of the config */
 struct metrics *kube_metrics(const struct kube *k);
 
@@ -81,7 +87,8 @@ enum kube_reason {
     KUBE_VERSION_TOO_LARGE, /* Timeout with the cause ResourceVersionTooLarge */
     KUBE_UNAVAILABLE, /* ServiceUnavailable, InternalError, other 5xx, and 403 from a starting server */
     KUBE_REFUSED,     /* any other error response */
-    KUBE_NO_ANSWER, /* no connection, broken, timed out, or stopped by the write gate */
+    KUBE_SUPERSEDED, /* not sent: `is_stale` returned true */
+    KUBE_NO_ANSWER,  /* no connection, broken, timed out, or stopped by the write gate */
     KUBE_REASON_N
 };
 
@@ -95,6 +102,8 @@ struct kube_reply {
     struct json *object; /* the parsed body; NULL if it is not JSON. Use listwatch for lists
                             of unknown length */
 };
+/* Whether a failed streaming list means that the server does not support them. */
+bool kube_reply_refuses_streaming(const struct kube_reply *reply);
 
 typedef void kube_reply_fn(void *context, const struct kube_reply *reply);
 
@@ -109,8 +118,20 @@ struct kube_request {
     str query;          /* more parameters, encoded: "propagationPolicy=Background" */
     str field_manager;  /* empty: "flyball" */
     bool dry_run;       /* dryRun=All */
+    bool text;          /* a success has a body of text, such as a log: `object` is NULL */
+    bool metadata_only; /* a list or watch of PartialObjectMetadata, where the server knows it */
+    bool protobuf;      /* a list or watch may come in protobuf: see kube_call_is_protobuf() */
     bool no_gate;       /* skip write gate and rate limit, send first: for the Lease */
     int64_t timeout_ns; /* 0: the client's */
+
+    /* Which requests take turns: those of one owner, usually a controller, and of one namespace. Only compared. */
+    const void *owner;
+    /* Asked before a request is sent that had to wait: true ends it unsent. NULL: never. */
+    bool (*is_stale)(void *context);
+    bool replaces; /* one that ended in this way: it takes its place */
+    /* Of a controller's turn: if the key is due again while the request waits, the next turn decides again, and this one
+     * ends unsent with KUBE_SUPERSEDED. Status is always such a decision. */
+    bool is_decision;
 
     kube_reply_fn *done; /* exactly once unless cancelled; may be NULL */
     void *context;
@@ -122,6 +143,8 @@ void kube_call_cancel(struct kube_call *call); /* NULL is fine */
 /* Allows this many requests beyond the burst. For startup, where the number of requests is known and each
  * would only wait for the one before. */
 void kube_add_burst(struct kube *k, size_t requests);
+/* How many requests for workloads and status wait to be sent. */
+size_t kube_crowd(const struct kube *k);
 /* Lets the data of a watch be delivered some milliseconds late, in batches. For a watch past its initial
  * events. */
 void kube_call_allow_delay(struct kube_call *call);
@@ -136,6 +159,8 @@ struct kube_stream {
 };
 
 struct kube_call *kube_stream(struct kube *k, const struct kube_stream *stream);
+/* In on_data: is the body protobuf? Otherwise it is JSON. */
+bool kube_call_is_protobuf(const struct kube_call *call);
 
 /* ---- discovery: which resource is "kind X of group/version"? Results are cached. */
 
@@ -164,12 +189,31 @@ struct kube_recovery {
 void kube_on_recovery(struct kube *k, struct kube_recovery *me);
 void kube_off_recovery(struct kube_recovery *me);
 
+/* Was the request refused by a server that is away or overloaded, whatever it asked for? The same request may succeed
+ * later. */
+bool kube_is_server_failure(const struct kube_reply *reply);
+/* Is the version that a list or watch asked for too old, or newer than the server's? */
+bool kube_is_expired(enum kube_reason reason);
+/* Is the server away (no response, or 502 to 504 from a proxy)? Then a small request is sent every second until it
+ * responds, one for all callers, and `recovered` is called even if it was away for a second only. */
+bool kube_probe(struct kube *k);
+
 /* ---- small bodies */
 
 /* {"status": ...}, for a merge patch of the status subresource. */
 str kube_status_body(struct arena *a, struct json *status);
+/* A merge patch that adds or removes one finalizer. It replaces the whole `list`, so it requires the version that the list
+ * was read from. */
+str kube_finalizer_body(struct arena *a, str rv, const struct json *list, str name, bool add);
+
+struct kube_owner {
+    const struct resource *resource;
+    str name, uid;
+    bool is_controller; /* and keeps the owner until this object is deleted */
+};
+/* metadata.ownerReferences with this one owner. */
+struct json *kube_owners(struct arena *a, const struct kube_owner *owner);
 
 const char *kube_reason_name(enum kube_reason reason); /* "NotFound", "NoAnswer", ... */
-const char *kube_verb_name(enum kube_verb verb);       /* "get", "list", "patch", ... */
 
 #endif

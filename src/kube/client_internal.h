@@ -1,4 +1,4 @@
-/* What client.c, call.c, reply.c and discovery.c share; private to them. */
+/* What client.c, call.c, send.c, reply.c and discovery.c share; private to them. */
 #ifndef FLYBALL_KUBE_CLIENT_INTERNAL_H
 #define FLYBALL_KUBE_CLIENT_INTERNAL_H
 
@@ -7,6 +7,8 @@
 #include "../net/http_client.h"
 #include "client.h"
 #include "credentials.h"
+#include "limiter_core.h"
+#include "sendqueue.h"
 
 /* The connections made with one client certificate: replaced as a whole when a plugin returns another one,
  * and freed after the last call. */
@@ -18,17 +20,26 @@ struct kube_link {
 
 struct kube_call {
     struct kube *k;
-    struct list_item item;    /* of all calls */
-    struct list_item waiting; /* for credentials or for the rate limit */
+    struct list_item item;         /* of all calls */
+    struct sendqueue_item waiting; /* to be sent */
 
     /* the request */
     struct arena arena; /* texts of the request, and the reply's JSON tree */
     enum kube_verb verb;
+    bool text; /* a success is not JSON */
     str method, target, content_type, accept, body;
     str subject;         /* "patch deployments default/web", for error messages */
     int64_t deadline_ns; /* mono; 0: none */
-    bool gated, urgent, is_stream, allow_delay;
-    bool paid; /* already took its rate limit token */
+    bool gated, is_stream, allow_delay;
+    enum send_class class;
+    const void *owner; /* whose turn it takes in its class; only compared */
+    uint64_t flow;     /* hash of the namespace */
+    bool (*is_stale)(void *context);
+    struct list riders;     /* struct kube_call: sent as part of this one; see join.c */
+    struct list_item rider; /* of the call that it is sent with */
+    str joined;             /* the body of all of them; empty: no riders */
+    bool alone;             /* such a request was refused: not joined again */
+    bool paid;              /* already took its rate limit token */
     void (*on_data)(void *context, str bytes);
     kube_reply_fn *done;
     void *context;
@@ -39,8 +50,12 @@ struct kube_call {
     struct timer pause;
     int attempts;
     int64_t sent_ns;
+    int64_t flight_ns;         /* mono, exact: when it was sent */
+    int64_t latency_ns;        /* until the response began; -1: it did not */
+    struct list_item flight;   /* of the calls that the limiter counts */
     int status, retry_after_s; /* -1: no Retry-After */
     bool streamed;             /* on_data was called: no second attempt */
+    bool protobuf;             /* the content type of the response */
     struct buf answer;
 };
 
@@ -49,10 +64,12 @@ struct kube {
     struct kube_config *config; /* owned */
     struct kube_link *link;
     struct credentials *credentials;
-    str user_agent;      /* in the config's arena */
-    str host;            /* "10.0.0.1:6443", in the config's arena */
-    struct list calls;   /* all */
-    struct list waiting; /* in order of arrival */
+    str user_agent;    /* in the config's arena */
+    str host;          /* "10.0.0.1:6443", in the config's arena */
+    struct list calls; /* all */
+    struct sendqueue waiting;
+    struct limiter limiter;
+    struct list flights; /* struct kube_call: counted by it, the oldest first */
     struct deferred pump;
     struct timer pump_later;
     double rate, burst, tokens;
@@ -65,10 +82,12 @@ struct kube {
     struct metrics *metrics,
         *own_metrics; /* own_metrics is owned; NULL if the caller gave a registry */
     struct metric_family *requests, *durations;
-    int64_t away_ns;             /* mono: unreachable since then; 0: reachable */
-    int64_t starting_ns;         /* mono: first response after the outage; 0: none */
-    struct list recoveries;      /* struct kube_recovery: called after an outage */
-    struct kube_lookup *lookups; /* of discovery.c, pending */
+    int64_t away_ns;              /* mono: unreachable since then; 0: reachable */
+    int64_t starting_ns;          /* mono: first response after the outage; 0: none */
+    struct list recoveries;       /* struct kube_recovery: called after an outage */
+    struct timer probe;           /* the next probe of a server that is away */
+    struct kube_call *probe_call; /* in flight; NULL: none */
+    struct list lookups;          /* of discovery.c, pending */
     struct map discovered; /* "apps/v1 Deployment" to struct resource, in the config's arena */
 };
 
@@ -77,7 +96,9 @@ struct kube_call *kube_call_new(struct kube *k, const struct kube_request *reque
 void kube_call_run(struct kube_call *call);                   /* sends the next attempt */
 void kube_call_fail(struct kube_call *call, const char *why); /* no response; frees the call */
 void kube_call_free(struct kube_call *call);
-void kube_call_wait(struct kube_call *call); /* queues it for sending */
+void kube_call_restart(struct kube_call *call); /* waits to be sent as if it were new */
+void kube_call_supersede(
+    struct kube_call *call); /* ends it unsent, with KUBE_SUPERSEDED; frees the call */
 
 /* reply.c: interprets the response. Texts live in the call's arena. */
 void kube_reply_read(struct kube_call *call, struct kube_reply *ret);
@@ -86,8 +107,20 @@ void kube_reply_none(struct kube_call *call, const char *why, struct kube_reply 
 /* discovery.c */
 void kube_lookups_free(struct kube *k);
 
-/* client.c */
+/* join.c */
+void kube_join_waiting(struct kube_call *call); /* before it is sent: takes others along */
+/* True: the answer refuses several requests that were sent as one, and each is sent again by itself. */
+bool kube_join_refused(struct kube_call *call, const struct kube_reply *reply);
+void kube_join_dissolve(struct kube_call *call); /* its riders wait for another one */
+
+/* send.c */
+void kube_call_wait(struct kube_call *call); /* queues it for sending */
 void kube_pump(struct kube *k);
+void kube_pump_soon(struct kube *k);
+void kube_flight_started(struct kube_call *call);
+void kube_flight_ended(struct kube_call *call); /* nothing happens if it is over */
+
+/* client.c */
 void kube_link_release(struct kube_link *link);
 void kube_note_status(struct kube *k, int status); /* 0: no response */
 

@@ -31,7 +31,8 @@
  *
  * Failures. A failed turn goes back to the queue with its own backoff (workqueue.c) and is logged through
  * complaints.c, which keeps an outage from flooding the log. When the API server answers again after an
- * outage, all keys that wait because of a failure become ready at once.
+ * outage, all keys that wait because of a failure become ready at once; reconcile_fail_call() sees to it that the
+ * client notices soon.
  *
  * Ownership: the controller owns its turns, sources and queue. Finished turns are kept on a free list
  * together with their arenas, so a steady state allocates nothing. What reconcile() allocates in its arena
@@ -45,22 +46,32 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { FEED_KEYS = 256 };
+enum {
+    FEED_KEYS = 256,
+    WORKERS = 32,
+    TURNS_AT_ONCE = 16, /* then answers are read, or they would seem to have taken longer */
+    CROWD = 32,         /* keys */
+};
+static const int64_t overload_most_ns = 15 * NS_PER_S; /* between retries */
 
 struct turn {
-    struct reconcile r; /* must be first: features hold a pointer to it */
-    struct turn *next;  /* in the list of running or of spare turns */
+    struct reconcile r;    /* must be first: features hold a pointer to it */
+    struct list_item item; /* of running or of spare turns */
     struct work_key *key;
     struct arena arena;
-    struct turn_call *calls; /* not on_call_reply yet */
-    bool running;            /* reconcile() or a callback is on the stack */
-    int64_t after_ns;        /* requeue after this long; 0: not requested */
-    const char *failure;     /* in the arena; NULL: success so far */
+    struct list calls;   /* struct turn_call: not answered yet */
+    bool running;        /* reconcile() or a callback is on the stack */
+    bool abandoned;      /* no more callbacks */
+    int64_t after_ns;    /* requeue after this long; 0: not requested */
+    bool is_later;       /* another turn when nothing else is to be done */
+    const char *failure; /* in the arena; NULL: success so far */
+    bool is_overloaded;  /* the failure is the server's, which is not away */
+    bool is_superseded;  /* a call was not sent because the key was added again: not a failure */
 };
 
 struct turn_call {
     struct turn *turn;
-    struct turn_call *next;
+    struct list_item item;
     struct kube_call *call;
     void (*then)(struct reconcile *r, const struct kube_reply *reply);
 };
@@ -79,10 +90,11 @@ struct controller {
     struct kube *kube;
     struct loop *loop;
     struct workqueue queue;
-    struct source *sources; /* newest first: the last one is the primary cache */
-    struct turn *turns, *spare;
-    int turn_count;
+    struct source *sources;   /* newest first: the last one is the primary cache */
+    struct list turns, spare; /* struct turn: running, and to be used again */
     bool started;
+    void (*drained)(void *context); /* controller_drain(); NULL: not called */
+    void *drained_context;
     struct deferred pump;
     struct timer wake, resync;
     struct controller_metrics *metrics;
@@ -127,7 +139,7 @@ static void add_by_field(struct source *w, const struct record *r)
         controller_add(w->c, r->ns, r->name);
         return;
     }
-    str name = *(const str *)(const void *)((const char *)r + w->offset);
+    str name = record_text(r, w->offset);
     if (name.n)
         controller_add(w->c, r->ns, name);
 }
@@ -158,6 +170,14 @@ static void backlog_clear(struct source *w)
     for (size_t i = 0; i < w->backlog.n; i++)
         record_unref(w->backlog.at[i]);
     vec_done(&w->backlog);
+}
+
+static bool has_backlog(const struct controller *c)
+{
+    const struct source *w = c->sources;
+    while (w && !w->backlog.n)
+        w = w->next;
+    return w != NULL;
 }
 
 /* Adds the next FEED_KEYS records of the backlog to the queue. False: the backlog is empty. */
@@ -229,14 +249,13 @@ static void resync_set(struct controller *c)
 /* Copies the key's names: the key may be freed by the queue before the turn's last log line. */
 static struct turn *turn_new(struct controller *c, struct work_key *key)
 {
-    struct turn *t = c->spare;
+    struct turn *t = list_first(&c->spare, struct turn, item);
     if (t)
-        c->spare = t->next;
+        list_remove(&t->item);
     else
         t = mem_zero(1, sizeof(*t));
-    *t = (struct turn){ .key = key, .arena = t->arena, .next = c->turns };
-    c->turns = t;
-    c->turn_count++;
+    *t = (struct turn){ .key = key, .arena = t->arena };
+    list_append(&c->turns, &t->item);
     t->r = (struct reconcile){ .ns = arena_str(&t->arena, key->ns),
                                .name = arena_str(&t->arena, key->name),
                                .now_ns = loop_wall_ns(c->loop),
@@ -248,14 +267,9 @@ static struct turn *turn_new(struct controller *c, struct work_key *key)
 
 static void turn_recycle(struct controller *c, struct turn *t)
 {
-    struct turn **at = &c->turns;
-    while (*at != t)
-        at = &(*at)->next;
-    *at = t->next;
     arena_reset(&t->arena, (struct arena_mark){ 0 });
-    t->next = c->spare;
-    c->spare = t;
-    c->turn_count--;
+    list_remove(&t->item);
+    list_prepend(&c->spare, &t->item); /* the next turn finds its memory in the CPU's caches */
 }
 
 /* Reports the result, hands the key back to the queue (done, retry or requeue) and recycles the turn. */
@@ -265,12 +279,16 @@ static void turn_end(struct controller *c, struct turn *t)
     enum turn_result result = t->failure ? TURN_ERROR : t->after_ns ? TURN_AGAIN : TURN_SUCCESS;
     controller_metrics_turn(c->metrics, result, now - t->key->started_ns);
     if (t->failure) {
-        int64_t at = workqueue_retry(&c->queue, t->key, now);
+        int64_t at = t->is_overloaded
+                         ? workqueue_retry_within(&c->queue, t->key, overload_most_ns, now)
+                         : workqueue_retry(&c->queue, t->key, now);
         complaints_log(&c->complaints, &(struct complaint){ .message = "reconcile failed",
                                                             .ns = t->r.ns,
                                                             .name = t->r.name,
                                                             .error = t->failure,
                                                             .retry_ms = (at - now) / NS_PER_MS });
+    } else if (t->is_later) {
+        workqueue_finish_later(&c->queue, t->key, now);
     } else {
         workqueue_finish(&c->queue, t->key, now);
     }
@@ -278,11 +296,13 @@ static void turn_end(struct controller *c, struct turn *t)
         workqueue_add_at(&c->queue, t->r.ns, t->r.name, now + t->after_ns, now);
     turn_recycle(c, t);
     schedule_run(c);
+    if (!c->turns.n && c->drained)
+        c->drained(c->drained_context);
 }
 
 static void turn_end_if_complete(struct controller *c, struct turn *t)
 {
-    if (!t->running && !t->calls)
+    if (!t->running && !t->calls.n)
         turn_end(c, t);
 }
 
@@ -311,17 +331,31 @@ static void run_ready_keys(struct controller *c)
 {
     struct work_key *key;
     int64_t now = loop_mono_ns(c->loop);
-    while (c->started && c->turn_count < c->spec.workers) {
-        if ((key = workqueue_take(&c->queue, now)))
+    size_t workers = (size_t)c->spec.workers, turns = 0;
+    while (c->started && c->turns.n < workers && turns < TURNS_AT_ONCE) {
+        if ((key = workqueue_take(&c->queue, now)) ||
+            (c->turns.n <= workers / 2 && !has_backlog(c) &&
+             (key = workqueue_take_later(&c->queue, now)))) {
             turn_start(c, key);
-        else if (!backlog_feed(c))
+            turns++;
+        } else if (!backlog_feed(c)) {
             break;
+        }
     }
     int64_t wake = workqueue_wake(&c->queue, now);
-    if (c->started && wake > now && wake != INT64_MAX)
+    if (c->started && turns == TURNS_AT_ONCE)
+        timer_set(c->loop, &c->wake, now, wake_fired);
+    else if (c->started && wake > now && wake != INT64_MAX)
         timer_set(c->loop, &c->wake, wake, wake_fired);
     else
         timer_stop(&c->wake);
+}
+
+/* At most `workers` turns are running, so a search is cheap; deletions are rare. */
+void controller_abandon(struct controller *c, str ns, str name)
+{
+    list_each(struct turn, t, &c->turns, item)
+        t->abandoned |= str_eq(t->r.name, name) && str_eq(t->r.ns, ns);
 }
 
 /* ---- the interface for reconcile() */
@@ -339,8 +373,16 @@ struct reconciled reconciled_failed(struct reconcile *r, const char *format, ...
 void reconcile_fail(struct reconcile *r, const char *failure)
 {
     struct turn *t = (struct turn *)r;
-    if (!t->failure)
+    if (!t->failure && !t->is_superseded)
         t->failure = arena_str(&t->arena, str_c(failure)).p;
+}
+
+void reconcile_fail_call(struct reconcile *r, const struct kube_reply *reply)
+{
+    struct turn *t = (struct turn *)r;
+    if (!t->failure && kube_is_server_failure(reply))
+        t->is_overloaded = !kube_probe(r->controller->kube);
+    reconcile_fail(r, reply->failure);
 }
 
 void reconcile_warn(struct reconcile *r, const char *message, const char *error)
@@ -359,22 +401,44 @@ void reconcile_again(struct reconcile *r, int64_t after_ns)
         t->after_ns = after_ns;
 }
 
+bool reconcile_is_crowded(const struct reconcile *r)
+{
+    return r->controller->queue.ready.n + r->controller->turns.n > CROWD;
+}
+
+void reconcile_later(struct reconcile *r)
+{
+    ((struct turn *)r)->is_later = true;
+}
+
 /* One call of a turn was answered. `then` may ask for more calls, so the turn is marked as running. */
 static void on_call_reply(void *context, const struct kube_reply *reply)
 {
     struct turn_call *call = context;
     struct turn *t = call->turn;
-    struct turn_call **at = &t->calls;
-    while (*at != call)
-        at = &(*at)->next;
-    *at = call->next;
+    list_remove(&call->item);
     t->running = true;
-    if (call->then)
+    t->is_superseded = reply->reason == KUBE_SUPERSEDED;
+    if (call->then && !t->abandoned)
         call->then(&t->r, reply);
-    else if (reply->failure)
-        reconcile_fail(&t->r, reply->failure);
-    t->running = false;
+    else if (reply->failure && !t->abandoned)
+        reconcile_fail_call(&t->r, reply);
+    t->running = t->is_superseded = false;
     turn_end_if_complete(t->r.controller, t);
+}
+
+/* A decision that waits, or its status, is made again by the next turn of its key if one is due already, and takes its
+ * place in the queue. A key that is added all the time is still written sometimes. */
+static bool is_call_stale(void *context)
+{
+    enum { SKIPPED_MAX = 3 };
+    struct work_key *key = ((struct turn_call *)context)->turn->key;
+    if (!key->again || key->skipped >= SKIPPED_MAX) {
+        key->skipped = 0;
+        return false;
+    }
+    key->skipped++;
+    return true;
 }
 
 void reconcile_call(struct reconcile *r, const struct kube_request *request,
@@ -382,11 +446,14 @@ void reconcile_call(struct reconcile *r, const struct kube_request *request,
 {
     struct turn *t = (struct turn *)r;
     struct turn_call *call = arena_new(&t->arena, struct turn_call);
-    *call = (struct turn_call){ .turn = t, .next = t->calls, .then = then };
-    t->calls = call;
+    *call = (struct turn_call){ .turn = t, .then = then };
+    list_append(&t->calls, &call->item);
     struct kube_request copy = *request;
-    copy.done = on_call_reply;
-    copy.context = call;
+    copy.done = on_call_reply, copy.context = call;
+    copy.owner = r->controller;
+    bool is_status = copy.subresource && !strcmp(copy.subresource, "status");
+    copy.is_stale = is_status || copy.is_decision ? is_call_stale : NULL;
+    copy.replaces = t->key->skipped > 0;
     call->call = kube_send(r->controller->kube, &copy);
 }
 
@@ -395,14 +462,23 @@ void reconcile_send(struct reconcile *r, const struct kube_request *request)
     reconcile_call(r, request, NULL);
 }
 
+void reconcile_status_then(struct reconcile *r, const struct resource *resource,
+                           struct json *status,
+                           void (*then)(struct reconcile *r, const struct kube_reply *reply))
+{
+    reconcile_call(r,
+                   &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
+                                           .resource = resource,
+                                           .ns = r->ns,
+                                           .name = r->name,
+                                           .subresource = "status",
+                                           .body = kube_status_body(r->arena, status) },
+                   then);
+}
+
 void reconcile_status(struct reconcile *r, const struct resource *resource, struct json *status)
 {
-    reconcile_send(r, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
-                                              .resource = resource,
-                                              .ns = r->ns,
-                                              .name = r->name,
-                                              .subresource = "status",
-                                              .body = kube_status_body(r->arena, status) });
+    reconcile_status_then(r, resource, status, NULL);
 }
 
 void reconcile_apply(struct reconcile *r, const struct resource *resource, struct json *object)
@@ -437,7 +513,7 @@ struct controller *controller_new(struct kube *k, const struct controller_spec *
     c->kube = k;
     c->loop = kube_loop(k);
     if (!c->spec.workers)
-        c->spec.workers = 4;
+        c->spec.workers = WORKERS;
     if (!c->spec.resync_ns)
         c->spec.resync_ns = 36000 * NS_PER_S;
     workqueue_init(&c->queue);
@@ -467,16 +543,23 @@ void controller_stop(struct controller *c)
     loop_cancel_deferred(&c->pump);
 }
 
-size_t controller_turns(const struct controller *c)
+void controller_drain(struct controller *c, void (*drained)(void *context), void *context)
 {
-    return (size_t)c->turn_count;
+    controller_stop(c);
+    c->drained = drained;
+    c->drained_context = context;
 }
 
-static void turns_free(struct turn *t)
+size_t controller_turns(const struct controller *c)
 {
-    for (struct turn *next; t; t = next) {
-        next = t->next;
-        for (struct turn_call *call = t->calls; call; call = call->next)
+    return c->turns.n;
+}
+
+static void turns_free(struct list *turns)
+{
+    for (struct turn *t; (t = list_first(turns, struct turn, item));) {
+        list_remove(&t->item);
+        list_each(struct turn_call, call, &t->calls, item)
             kube_call_cancel(call->call);
         arena_done(&t->arena);
         free(t);
@@ -488,8 +571,8 @@ void controller_free(struct controller *c)
     if (!c)
         return;
     controller_stop(c);
-    turns_free(c->turns);
-    turns_free(c->spare);
+    turns_free(&c->turns);
+    turns_free(&c->spare);
     for (struct source *w = c->sources, *next; w; w = next) {
         next = w->next;
         free(w);

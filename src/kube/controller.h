@@ -56,6 +56,7 @@ struct reconcile {
     struct arena *arena; /* scratch; lives until the turn ends */
     void *context;       /* of the controller */
     struct controller *controller;
+    void *turn; /* what reconcile() leaves for the callbacks of its calls, usually in the arena */
 };
 
 struct reconciled {
@@ -80,7 +81,7 @@ struct controller_spec {
     struct reconciled (*reconcile)(struct reconcile *r);
     void *context;
     int64_t resync_ns; /* how often every key of the first watched cache is requeued; 0: 10 h */
-    int workers;       /* concurrent turns; 0: 4 */
+    int workers;       /* concurrent turns; 0: 32. What they send is limited by the client */
 };
 
 /* ---- from changes to keys */
@@ -97,6 +98,9 @@ void *controller_context(const struct controller *c);
 
 void controller_add(struct controller *c, str ns, str name);
 void controller_add_after(struct controller *c, str ns, str name, int64_t after_ns);
+/* The object of this key is gone, and with it what `turn` of a turn in progress refers to: callbacks of its calls are
+ * not called any more. The turn still ends when they are answered. */
+void controller_abandon(struct controller *c, str ns, str name);
 
 /* The path of the name (or uid) of the controlling owner, for struct field. */
 #define OWNER_NAME "metadata.ownerReferences[controller=true].name"
@@ -111,12 +115,22 @@ void reconcile_send(struct reconcile *r, const struct kube_request *request);
 void reconcile_call(struct reconcile *r, const struct kube_request *request,
                     void (*then)(struct reconcile *r, const struct kube_reply *reply));
 void reconcile_fail(struct reconcile *r, const char *failure); /* copied; the first one wins */
+/* The same for a failed call, and the one policy for a server that is away: the key is retried with backoff, at most 15 s
+ * apart if the server is overloaded, and at once when a server that was away is back (kube_probe()). */
+void reconcile_fail_call(struct reconcile *r, const struct kube_reply *reply);
 /* Logs a warning with the key; complaints.h limits how many lines alike are logged. */
 void reconcile_warn(struct reconcile *r, const char *message, const char *error);
 void reconcile_again(struct reconcile *r, int64_t after_ns); /* the earliest one wins */
+/* Are many keys being worked on or ready? Then what users do not notice can wait: reconcile_later(). */
+bool reconcile_is_crowded(const struct reconcile *r);
+/* Another turn of this key when no other key is ready. A failure of this turn takes precedence. */
+void reconcile_later(struct reconcile *r);
 
 /* Merge patch of the status of the key's object, which must exist; unconditional. */
 void reconcile_status(struct reconcile *r, const struct resource *resource, struct json *status);
+void reconcile_status_then(struct reconcile *r, const struct resource *resource,
+                           struct json *status,
+                           void (*then)(struct reconcile *r, const struct kube_reply *reply));
 /* Server-side apply of a child: `object` has metadata.name, and metadata.namespace unless it is the
  * key's; apiVersion and kind are added. */
 void reconcile_apply(struct reconcile *r, const struct resource *resource, struct json *object);
@@ -124,8 +138,11 @@ void reconcile_apply(struct reconcile *r, const struct resource *resource, struc
 /* ---- lifecycle, for the manager and for tests */
 
 struct controller *controller_new(struct kube *k, const struct controller_spec *spec);
-void controller_start(struct controller *c);         /* adds every record of the watched caches */
-void controller_stop(struct controller *c);          /* no new turns */
+void controller_start(struct controller *c); /* adds every record of the watched caches */
+void controller_stop(struct controller *c);  /* no new turns */
+/* The same, and calls `drained` when the last running turn ends; not if none is running. It must not free the
+ * controller. */
+void controller_drain(struct controller *c, void (*drained)(void *context), void *context);
 size_t controller_turns(const struct controller *c); /* running now */
 void controller_free(struct controller *c);          /* running turns are cancelled */
 

@@ -81,7 +81,7 @@ static void collect_metrics(void *context)
     }
     metric_set(cm->series[UNFINISHED], sum);
     metric_set(cm->series[LONGEST], longest);
-    metric_set(cm->series[DEPTH], (double)q->depth);
+    metric_set(cm->series[DEPTH], (double)q->ready.n);
     metric_set(cm->series[ACTIVE], (double)controller_turns(cm->c));
     count_up(cm->series[ADDS], q->adds, &cm->adds);
     count_up(cm->series[RETRIES], q->retries, &cm->retries);

@@ -116,7 +116,7 @@ static int get_pem(struct arena *a, const struct json *status, const char *key, 
     return 0;
 }
 
-int exec_answer_parse(struct arena *a, str text, struct exec_answer *ret, err_t *e)
+int credentials_parse_answer(struct arena *a, str text, struct exec_answer *ret, err_t *e)
 {
     struct json *root;
     struct exec_answer answer = { .expires_ns = INT64_MAX };
@@ -169,7 +169,7 @@ static void on_plugin_exit(void *context, const struct child_result *result)
     struct arena arena = { 0 };
     struct exec_answer answer;
     bool ok = !result->timed_out && !result->signal && !result->exit_status &&
-              exec_answer_parse(&arena, result->out, &answer, &cr->plugin_failure) == 0;
+              credentials_parse_answer(&arena, result->out, &answer, &cr->plugin_failure) == 0;
     if (!ok) {
         set_plugin_failure(cr, result);
         arena_done(&arena);

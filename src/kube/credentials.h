@@ -31,6 +31,6 @@ struct exec_answer {
     str token, cert_pem, key_pem;
     int64_t expires_ns; /* wall clock; INT64_MAX: never */
 };
-int exec_answer_parse(struct arena *a, str text, struct exec_answer *ret, err_t *e);
+int credentials_parse_answer(struct arena *a, str text, struct exec_answer *ret, err_t *e);
 
 #endif

@@ -4,7 +4,7 @@
 
 struct kube_lookup {
     struct kube *k;
-    struct kube_lookup *next, **place; /* in the client's list of pending lookups */
+    struct list_item item; /* in the client's list of pending lookups */
     struct buf api_version, kind;
     kube_discover_fn *done;
     void *context;
@@ -15,9 +15,7 @@ struct kube_lookup {
 static void lookup_free(struct kube_lookup *q)
 {
     loop_cancel_deferred(&q->later);
-    *q->place = q->next;
-    if (q->next)
-        q->next->place = q->place;
+    list_remove(&q->item);
     buf_done(&q->api_version);
     buf_done(&q->kind);
     free(q);
@@ -25,8 +23,8 @@ static void lookup_free(struct kube_lookup *q)
 
 void kube_lookups_free(struct kube *k)
 {
-    while (k->lookups)
-        lookup_free(k->lookups);
+    for (struct kube_lookup *q; (q = list_first(&k->lookups, struct kube_lookup, item));)
+        lookup_free(q);
 }
 
 static void finish_lookup(struct kube_lookup *q, const struct resource *resource,
@@ -101,7 +99,7 @@ static void ignore_result(void *context, const struct resource *resource, const 
 
 void kube_discover_forget(struct kube *k, const void *context)
 {
-    for (struct kube_lookup *q = k->lookups; q; q = q->next)
+    list_each(struct kube_lookup, q, &k->lookups, item)
         if (q->context == context)
             q->done = ignore_result;
 }
@@ -110,11 +108,7 @@ void kube_discover(struct kube *k, str api_version, str kind, kube_discover_fn *
 {
     struct kube_lookup *q = mem_zero(1, sizeof(*q));
     *q = (struct kube_lookup){ .k = k, .done = done, .context = context };
-    q->next = k->lookups;
-    q->place = &k->lookups;
-    if (q->next)
-        q->next->place = &q->next;
-    k->lookups = q;
+    list_prepend(&k->lookups, &q->item);
     buf_put(&q->api_version, api_version);
     buf_put(&q->kind, kind);
     auto_buf struct buf key = { 0 };

@@ -122,11 +122,20 @@ static bool is_ours(const struct election *el)
     return str_eq(buf_str(&el->holder), el->o.identity);
 }
 
+/* Does an earlier process of this pod hold the Lease? It cannot be running any more. */
+static bool is_predecessor(const struct election *el)
+{
+    str holder = buf_str(&el->holder);
+    return el->o.pod.n && str_starts(holder, el->o.pod) && holder.n > el->o.pod.n &&
+           holder.p[el->o.pod.n] == '_';
+}
+
 /* No holder, ourselves, or a holder that did not renew for its own duration (capped at a day). */
 static bool is_free(const struct election *el)
 {
     int64_t duration_ns = MIN(el->duration_s, 86400) * NS_PER_S;
-    return !el->holder.n || is_ours(el) || loop_mono_ns(el->loop) >= el->observed_ns + duration_ns;
+    return !el->holder.n || is_ours(el) || is_predecessor(el) ||
+           loop_mono_ns(el->loop) >= el->observed_ns + duration_ns;
 }
 
 /* ---- leading */
@@ -289,6 +298,7 @@ int election_start(const struct election_options *options, struct election **ret
     el->o.ns = arena_str(&el->names, o.ns);
     el->o.name = arena_str(&el->names, o.name);
     el->o.identity = arena_str(&el->names, o.identity);
+    el->o.pod = arena_str(&el->names, o.pod);
     el->loop = kube_loop(o.kube);
     random_init(&el->random, o.seed, 2);
     kube_gate(o.kube, 0);

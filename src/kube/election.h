@@ -13,8 +13,11 @@ struct election;
 
 struct election_options {
     struct kube *kube;
-    str ns, name;              /* of the Lease */
-    str identity;              /* unique per process */
+    str ns, name; /* of the Lease */
+    str identity; /* unique per process */
+    /* The pod that this process runs in, if identities are "POD_..."; "": not in a pod. A Lease held by an earlier
+     * process of the same pod is free at once: a container starts only after the one before it has ended. */
+    str pod;
     uint64_t seed;             /* for the jitter */
     int64_t lease_duration_ns; /* 0: 15 s */
     int64_t renew_deadline_ns; /* 0: 10 s; must be shorter */

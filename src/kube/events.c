@@ -3,6 +3,10 @@
  *
  *     events_emit --> correlate --> queue (1,000 at most) --> POST, or PATCH of the count for a repetition
  *
+ * While more important requests wait, at most 50 normal events do, and none is added while 100 or more wait: when many objects
+ * change in the same second, an event for each would cost the server as much as the changes. A repetition of an event that is
+ * not sent yet is merged into it.
+ *
  * A failed write is retried every 10 s, up to 12 times, and blocks the queue meanwhile; a client error
  * (4xx) is permanent and drops the event. The queue owns its entries; each has its own arena. */
 #include "events.h"
@@ -12,12 +16,18 @@
 
 #include <stdio.h>
 
-enum { WAITING_MAX = 1000, TRIES_MAX = 12, MESSAGE_MAX = 1024 };
+enum {
+    WAITING_MAX = 1000,
+    CROWDED_MAX = 50, /* normal events that wait while more important requests do... */
+    STORM = 100,      /* ...unless so many do: then none */
+    TRIES_MAX = 12,
+    MESSAGE_MAX = 1024
+};
 
 static const int64_t retry_ns = 10 * NS_PER_S;
 
 struct outgoing {
-    struct outgoing *next;
+    struct list_item item;
     struct arena arena;
     str ns, name; /* of the Event object */
     str body;     /* for a POST */
@@ -31,10 +41,11 @@ struct events {
     str component;
     struct correlate correlate;
     int64_t stamp_ns; /* of the last name: time does not advance within a turn, names must differ */
-    struct outgoing *first, **last;
-    size_t waiting;
+    struct list queue; /* struct outgoing */
     struct kube_call *call;
     struct timer retry;
+    void (*observer)(void *context, const struct kube_event *event); /* NULL: none */
+    void *observer_context;
 };
 
 struct events *events_new(struct kube *k, const char *component)
@@ -43,16 +54,20 @@ struct events *events_new(struct kube *k, const char *component)
     ev->kube = k;
     ev->loop = kube_loop(k);
     ev->component = str_c(component);
-    ev->last = &ev->first;
     return ev;
+}
+
+void events_observe(struct events *ev, void (*fn)(void *context, const struct kube_event *event),
+                    void *context)
+{
+    ev->observer = fn;
+    ev->observer_context = context;
 }
 
 static void remove_first(struct events *ev)
 {
-    struct outgoing *out = ev->first;
-    if (!(ev->first = out->next))
-        ev->last = &ev->first;
-    ev->waiting--;
+    struct outgoing *out = list_first(&ev->queue, struct outgoing, item);
+    list_remove(&out->item);
     arena_done(&out->arena);
     free(out);
 }
@@ -63,7 +78,7 @@ void events_free(struct events *ev)
         return;
     kube_call_cancel(ev->call);
     timer_stop(&ev->retry);
-    while (ev->first)
+    while (ev->queue.n)
         remove_first(ev);
     correlate_done(&ev->correlate);
     free(ev);
@@ -88,7 +103,7 @@ static bool is_permanent_failure(const struct kube_reply *reply)
 static void on_event_written(void *context, const struct kube_reply *reply)
 {
     struct events *ev = context;
-    struct outgoing *out = ev->first;
+    struct outgoing *out = list_first(&ev->queue, struct outgoing, item);
     ev->call = NULL;
     if (reply->reason == KUBE_NOT_FOUND && out->patch.n) {
         out->patch = S(""); /* the Event has expired on the server: create it again */
@@ -103,7 +118,7 @@ static void on_event_written(void *context, const struct kube_reply *reply)
 
 static void send_first(struct events *ev)
 {
-    struct outgoing *out = ev->first;
+    struct outgoing *out = list_first(&ev->queue, struct outgoing, item);
     if (!out || ev->call || timer_is_set(&ev->retry))
         return;
     bool repeat = out->patch.n > 0;
@@ -119,7 +134,7 @@ static void send_first(struct events *ev)
 
 /* ---- making */
 
-static void put_object(struct arena *a, struct json *body, const struct event *e)
+static void put_object(struct arena *a, struct json *body, const struct kube_event *e)
 {
     auto_buf struct buf version = { 0 };
     resource_api_version(e->resource, &version);
@@ -137,7 +152,7 @@ static void put_object(struct arena *a, struct json *body, const struct event *e
 }
 
 /* The Event object for a POST; also used if a PATCH finds that the Event has expired. */
-static str make_body(struct events *ev, struct outgoing *out, const struct event *e,
+static str make_body(struct events *ev, struct outgoing *out, const struct kube_event *e,
                      const struct correlated *fate, str message)
 {
     struct arena *a = &out->arena;
@@ -185,9 +200,28 @@ static str cut_message(str message)
     return str_upto(message, n);
 }
 
-void events_emit(struct events *ev, const struct event *e)
+/* The event of this name that waits, and of which nothing was sent. */
+static struct outgoing *find_unsent(struct events *ev, str name)
+{
+    list_each(struct outgoing, out, &ev->queue, item)
+        if (str_eq(out->name, name) && !out->tries && !(ev->call && ev->queue.first == &out->item))
+            return out;
+    return NULL;
+}
+
+static size_t most_waiting(const struct events *ev, const struct kube_event *e)
+{
+    size_t crowd = e->warning ? 0 : kube_crowd(ev->kube);
+    return crowd >= STORM ? 0 : crowd ? CROWDED_MAX : WAITING_MAX;
+}
+
+/* Similar events are combined, and too many are dropped (correlate.c), as client-go's recorder does. The event
+ * is copied: nothing of `e` is used after the call. */
+void events_emit(struct events *ev, const struct kube_event *e)
 {
     int64_t now = loop_wall_ns(ev->loop);
+    if (ev->observer)
+        ev->observer(ev->observer_context, e);
     auto_arena struct arena scratch = { 0 };
     str object = arena_printf(&scratch, "%s/" STR_FMT "/" STR_FMT "/" STR_FMT, e->resource->kind,
                               STR_ARG(e->ns), STR_ARG(e->name), STR_ARG(e->uid));
@@ -195,7 +229,7 @@ void events_emit(struct events *ev, const struct event *e)
     str message = cut_message(e->message);
     struct correlated fate =
         correlate(&ev->correlate, &(struct correlate_in){ object, alike, message }, now);
-    if (fate.drop || ev->waiting >= WAITING_MAX)
+    if (fate.drop || ev->queue.n >= most_waiting(ev, e))
         return;
     if (fate.combined)
         message = cut_message(
@@ -204,13 +238,16 @@ void events_emit(struct events *ev, const struct event *e)
         ev->stamp_ns = MAX(now, ev->stamp_ns + 1);
         make_name(fate.name, e->name, ev->stamp_ns);
     }
-    struct outgoing *out = mem_zero(1, sizeof(*out));
+    struct outgoing *out = fate.count > 1 ? find_unsent(ev, str_c(fate.name)) : NULL;
+    bool is_merged = out != NULL;
+    if (!out)
+        out = mem_zero(1, sizeof(*out));
     out->ns = arena_str(&out->arena, e->ns.n ? e->ns : S("default"));
     out->name = arena_str(&out->arena, str_c(fate.name));
     out->body = make_body(ev, out, e, &fate, message);
-    out->patch = fate.count > 1 ? make_patch(ev, out, &fate, message) : S("");
-    *ev->last = out;
-    ev->last = &out->next;
-    ev->waiting++;
+    if (fate.count > 1 && (!is_merged || out->patch.n))
+        out->patch = make_patch(ev, out, &fate, message);
+    if (!is_merged)
+        list_append(&ev->queue, &out->item);
     send_first(ev);
 }

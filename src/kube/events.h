@@ -1,6 +1,6 @@
 /* Events, as shown by `kubectl describe`.
  *
- *     events_emit(manager_events(m), &(struct event){
+ *     events_emit(manager_events(m), &(struct kube_event){
  *         .resource = &resource_hpas, .ns = ns, .name = name, .uid = hpa->meta.uid,
  *         .reason = "ReplicaBoundsChanged", .message = S("minReplicas 1 -> 5 by trigger morning") });
  *
@@ -15,7 +15,7 @@
 
 struct events;
 
-struct event {
+struct kube_event {
     const struct resource *resource; /* of the object it is about */
     str ns, name, uid, rv;           /* uid and rv may be empty */
     bool warning;                    /* false: Normal */
@@ -26,6 +26,10 @@ struct event {
 /* `component` is the reporting component ("flyball"). Events pass the write gate: only the leader emits them. */
 struct events *events_new(struct kube *k, const char *component);
 void events_free(struct events *ev);
-void events_emit(struct events *ev, const struct event *event);
+void events_emit(struct events *ev, const struct kube_event *event);
+/* Calls `fn` for every event that is emitted, including repetitions and those that are dropped later. One observer;
+ * NULL: none. */
+void events_observe(struct events *ev, void (*fn)(void *context, const struct kube_event *event),
+                    void *context);
 
 #endif

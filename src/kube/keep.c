@@ -154,6 +154,7 @@ static void on_shard_written(void *context, const struct kube_reply *reply)
         k->failure_logged = false;
     }
     schedule_write(k);
+    manager_flushed(k->m);
 }
 
 /* Applies the whole shard as one ConfigMap. */
@@ -243,6 +244,7 @@ static size_t make_room(struct keep *k, size_t bytes)
     }
 }
 
+/* Stores a text under a key. An unchanged text only counts as used. False: it is too large to be kept. */
 bool keep_put(struct keep *k, str key, str text)
 {
     struct keep_entry *x = find_entry(k, key);
@@ -340,7 +342,7 @@ static void on_shard_change(void *context, const struct record *old, const struc
     auto_arena struct arena a = { 0 };
     struct json *data = NULL;
     (void)old;
-    str text = now ? ((const struct keep_record *)(const void *)now)->data : S("");
+    str text = now ? record_as(struct keep_record, now)->data : S("");
     if (text.n && json_parse(&a, text, &data, NULL) < 0)
         data = NULL;
     if (!s->k->writing) {

@@ -6,6 +6,8 @@
  *   client        one request, one callback: verbs, errors, retries, rate limit, write gate
  *   cache         packed records of a watched resource, by name and by declared indexes
  *   listwatch     fills a cache and keeps it current, whatever the network does
+ *   object_key    objects of a feature by namespace and name
+ *   own_write     our last write to an object, until the watch has delivered it
  *   workqueue     keys to reconcile: each at most once, with backoff (pure: time is an argument)
  *   controller    caches -> keys -> reconcile() -> writes
  *   complaints    logs failures without flooding the log
@@ -36,6 +38,7 @@
 #include "keep.h"
 #include "listwatch.h"
 #include "manager.h"
+#include "own_write.h"
 #include "resource.h"
 #include "workqueue.h"
 

@@ -17,17 +17,18 @@
  * start_next_stream() looks at two facts only: `has_list`, and whether the server supports streaming lists.
  * So every 410 (list, continue token, watch, event) is `has_list = false`, and every cut is only a pause.
  *
- * How bytes move. A body goes piece by piece through json/frame.c, which cuts it into lines or items, and
- * json/project.c, which keeps the declared fields: memory is the cache plus one object at a time.
- *
+ * How bytes move. A body goes piece by piece through intake.c, which cuts it into objects and keeps their declared
+ * fields: memory is the cache plus one object at a time. Built-in kinds are requested in protobuf, and a server that
+ * answers in JSON is as good. Bytes that are not the protobuf they claim to be end that: from then on, JSON.
  * Not done: lists with resourceVersion=0 (a stale server may answer, and the cache would go back in time);
  * clearing the cache on 410 (handlers would see every object deleted and added again); waiting out the
  * backoff after an outage (kube_on_recovery() ends the pause when any request is answered again). */
 #include "listwatch.h"
 
 #include "../base/random.h"
-#include "../json/frame.h"
 #include "../net/http.h"
+#include "intake.h"
+#include "pause_core.h"
 
 enum lw_state { LW_STREAMING, LW_LISTING, LW_WATCHING, LW_PAUSED };
 
@@ -48,11 +49,9 @@ enum {
     TOKEN_MAX = 16 << 10,  /* bytes of a continue token, likewise */
 };
 
-static const int64_t backoff_first_ns = 800 * NS_PER_MS, backoff_most_ns = 30 * NS_PER_S,
-                     quiet_ns = 120 * NS_PER_S, fresh_list_ns = 20 * NS_PER_S,
-                     short_watch_ns = NS_PER_S, initial_wait_ns = 30 * NS_PER_S,
-                     initial_silence_ns = 10 * NS_PER_S, watch_grace_ns = 30 * NS_PER_S,
-                     absent_ns = 30 * NS_PER_S;
+static const int64_t fresh_list_ns = 20 * NS_PER_S, short_watch_ns = NS_PER_S,
+                     initial_wait_ns = 30 * NS_PER_S, initial_silence_ns = 10 * NS_PER_S,
+                     watch_grace_ns = 30 * NS_PER_S;
 
 struct listwatch {
     struct listwatch_options o;
@@ -60,15 +59,16 @@ struct listwatch {
     struct random random;
     enum lw_state state;
     struct kube_call *call;   /* owned; NULL only while PAUSED */
-    struct frame frame;       /* cuts the body into lines or items */
+    struct intake intake;     /* turns the body into records */
     struct buf rv;            /* version last applied; a new list may not be older */
     struct buf continue_from; /* token of the next page; empty: first page or no more */
     bool has_list, once_synced;
     bool any_version;  /* the server refused `rv`: accept any version */
     bool no_streaming; /* the server does not support streaming lists */
     bool list_next;    /* streaming failed this time: list in pages next */
-    int expired_pages, failures, stuck;
-    int64_t failed_ns;                 /* mono: the last failure */
+    bool no_protobuf;  /* the server refused it, or sent something else under its name */
+    int expired_pages, stuck;
+    struct pause pause;                /* how long the next one is */
     int64_t started_ns;                /* mono: start of this stream */
     int64_t listed_ns;                 /* mono: end of the last complete list */
     uint64_t seen;                     /* lines and items of this stream */
@@ -116,25 +116,20 @@ static void on_server_recovered(struct kube_recovery *recovery)
 static void pause_after_failure(struct listwatch *w, const char *why)
 {
     int64_t now = loop_mono_ns(w->loop);
-    if (now - w->failed_ns > quiet_ns)
-        w->failures = 0;
     if (!w->seen && w->answered && ++w->stuck >= STUCK_MAX) {
         w->has_list = false; /* the version itself may be the cause */
         w->any_version = true;
     }
-    double delay = (double)backoff_first_ns * (double)(UINT64_C(1) << MIN(w->failures, 10));
-    delay *= 1 + random_unit(&w->random);
-    w->failures++;
-    w->failed_ns = now;
+    int64_t delay = pause_after_fault_ns(&w->pause, now, random_unit(&w->random));
     w->stats.failures++;
     if (w->o.on_trouble)
         w->o.on_trouble(w->o.context, why);
     cancel_call(w);
-    frame_reset(&w->frame); /* do not hold half of a large object during the pause */
+    intake_start(&w->intake, false); /* do not hold half of a large object during the pause */
     if (!cache_synced(w->o.cache) && w->state != LW_WATCHING)
         cache_clear(w->o.cache);
     w->state = LW_PAUSED;
-    timer_set(w->loop, &w->timer, now + MIN((int64_t)delay, backoff_most_ns), on_pause_end);
+    timer_set(w->loop, &w->timer, now + delay, on_pause_end);
 }
 
 /* Lists again after a 410: at once, unless the version is from a list that was just made, which would loop;
@@ -155,11 +150,6 @@ static void handle_expired(struct listwatch *w, const char *why)
     }
 }
 
-static bool is_expired(enum kube_reason reason)
-{
-    return reason == KUBE_GONE || reason == KUBE_VERSION_TOO_LARGE;
-}
-
 /* ---- lines of a watch */
 
 static void notify_synced(struct listwatch *w)
@@ -178,25 +168,55 @@ static void mark_synced(struct listwatch *w)
     w->any_version = false;
     w->listed_ns = loop_mono_ns(w->loop);
     w->stats.lists++;
-    w->expired_pages = 0;
+    w->expired_pages = w->pause.absences = w->pause.tries = 0;
     notify_synced(w);
 }
 
-/* Is an optional resource unavailable? Once it was seen, a 404 means a server that is still starting. */
+/* Is an optional resource unavailable? Once it was seen, a 404 means a server that is still starting. One that was not
+ * permitted before a restart of the server is asked for again later, whether the server knows its roles yet or not. */
 static bool is_absent(const struct listwatch *w, enum kube_reason reason)
 {
     enum cache_need need = cache_spec(w->o.cache)->need;
+    if (cache_absent(w->o.cache) && reason == KUBE_UNAVAILABLE)
+        return true;
     bool never_seen = !cache_synced(w->o.cache) || cache_absent(w->o.cache);
     return never_seen && ((reason == KUBE_NOT_FOUND && need != CACHE_REQUIRED) ||
                           (reason == KUBE_FORBIDDEN && need == CACHE_IF_ALLOWED));
 }
 
-static void mark_absent(struct listwatch *w)
+/* Asks again less and less often: most clusters never have it. One that is announced is not asked for until then. */
+static void mark_absent(struct listwatch *w, enum kube_reason reason)
 {
     cache_list_none(w->o.cache);
     w->state = LW_PAUSED;
-    timer_set(w->loop, &w->timer, loop_mono_ns(w->loop) + absent_ns, on_pause_end);
+    int64_t delay = pause_take_try_ns(&w->pause);
+    if (!delay &&
+        !(reason == KUBE_NOT_FOUND && w->o.is_announced && w->o.is_announced(w->o.context)))
+        delay = pause_while_absent_ns(&w->pause);
+    if (delay)
+        timer_set(w->loop, &w->timer, loop_mono_ns(w->loop) + delay, on_pause_end);
     notify_synced(w);
+}
+
+/* A kind that was seen may be gone for now: its definition announces when it is served again. */
+static void pause_after_reply(struct listwatch *w, const struct kube_reply *reply)
+{
+    pause_after_failure(w, reply->failure);
+    bool is_missing = reply->reason == KUBE_NOT_FOUND;
+    if (is_missing && w->o.is_announced && cache_spec(w->o.cache)->need != CACHE_REQUIRED)
+        w->o.is_announced(w->o.context); /* definitions are watched from now on */
+    int64_t delay = is_missing ? pause_take_try_ns(&w->pause) : 0;
+    if (delay)
+        timer_set(w->loop, &w->timer, loop_mono_ns(w->loop) + delay, on_pause_end);
+}
+
+void listwatch_retry(struct listwatch *w)
+{
+    pause_announced(&w->pause); /* also for a request under way, which may still be refused */
+    if (w->state != LW_PAUSED)
+        return;
+    timer_stop(&w->timer);
+    start_next_stream(w);
 }
 
 /* Limits how long the server may take, in real time even if the loop runs on virtual time. */
@@ -218,15 +238,6 @@ static void enter_watching(struct listwatch *w, int64_t seconds)
     set_stream_timeout(w, seconds * NS_PER_S + watch_grace_ns, on_watch_timeout);
 }
 
-static int read_status_line(const struct watch_line *line, err_t *e)
-{
-    bool gone = line->code == 410 || str_eq(line->reason, S("Expired")) ||
-                str_eq(line->reason, S("Gone")) ||
-                str_find(line->message, S("Too large resource version")) != SIZE_MAX;
-    return err_set(e, gone ? ESTALE : EPROTO, "watch: server returned %d " STR_FMT, line->code,
-                   STR_ARG(str_upto(line->message, 300)));
-}
-
 static int set_version(struct listwatch *w, str rv, err_t *e)
 {
     if (rv.n > VERSION_MAX)
@@ -239,21 +250,21 @@ static int set_version(struct listwatch *w, str rv, err_t *e)
 /* Puts the record into the cache unless a limit is exceeded. Takes over the reference either way. */
 static int put_record(struct listwatch *w, struct record *record, err_t *e)
 {
-    size_t most = w->o.total_max, own = cache_sizes(w->o.cache).bytes;
+    size_t most = w->o.total_max, most_own = most / 3 * 2, own = cache_sizes(w->o.cache).bytes;
     size_t total = projector_bytes(projection_projector(cache_projection(w->o.cache)));
     if (w->state != LW_WATCHING && ++w->items > w->o.items_max) {
         record_unref(record);
         return err_set(e, E2BIG, "list has more than %llu objects; not cached",
                        (unsigned long long)w->o.items_max);
     }
-    if (most && (total > most || own > most / 2)) {
+    if (most && (total > most || own > most_own)) {
         record_unref(record);
         /* no current numbers in the text: identical messages are logged once */
         return err_set(
             e, ENOSPC,
             "cache is full: limit is %zu MiB for all caches and %zu MiB for one; raise the memory "
             "limit or watch fewer namespaces",
-            most >> 20, most >> 21);
+            most >> 20, most_own >> 20);
     }
     cache_put(w->o.cache, record);
     return 0;
@@ -272,31 +283,43 @@ static int on_bookmark(struct listwatch *w, const struct watch_line *line, err_t
     return r;
 }
 
-/* Applies one line of a watch. A failure ends the stream; -ESTALE means that the version expired. */
-static int on_line(void *context, str text, err_t *e)
+/* Applies one event of a watch. A failure ends the stream; -ESTALE means that the version expired. */
+static int on_event(void *context, const struct watch_line *line, err_t *e)
 {
     struct listwatch *w = context;
-    struct watch_line line;
-    int r = project_watch_line(cache_projection(w->o.cache), text, &line, e);
-    if (r < 0)
-        return r;
-    if (line.type == WATCH_ERROR)
-        return read_status_line(&line, e);
     w->seen++;
     w->stuck = 0;
-    if (line.type == WATCH_BOOKMARK)
-        return on_bookmark(w, &line, e);
+    if (line->type == WATCH_BOOKMARK)
+        return on_bookmark(w, line, e);
     w->stats.events++;
     w->bookmarks = 0;
-    if ((r = set_version(w, line.record->rv, e)) < 0) {
-        record_unref(line.record);
+    int r = set_version(w, line->record->rv, e);
+    if (r < 0) {
+        record_unref(line->record);
         return r;
     }
-    if (line.type != WATCH_DELETED)
-        return put_record(w, line.record, e);
-    cache_delete(w->o.cache, line.record->ns, line.record->name);
-    record_unref(line.record);
+    if (line->type != WATCH_DELETED)
+        return put_record(w, line->record, e);
+    cache_delete(w->o.cache, line->record->ns, line->record->name);
+    record_unref(line->record);
     return 0;
+}
+
+/* Passes bytes on. If they do not have the encoding of their content type, JSON is requested from now on. */
+static int feed_body(struct listwatch *w, str bytes, err_t *e)
+{
+    bool protobuf = kube_call_is_protobuf(w->call);
+    int r = intake_feed(&w->intake, protobuf, bytes, e);
+    w->no_protobuf |= r == -EBADMSG && protobuf;
+    return r;
+}
+
+/* Does the server refuse only the encoding? Then the request is repeated in JSON. */
+static bool repeat_in_json(struct listwatch *w, const struct kube_reply *reply)
+{
+    bool refused = !w->no_protobuf && (reply->code == 406 || reply->code == 415);
+    w->no_protobuf |= refused;
+    return refused;
 }
 
 static void on_initial_timeout(struct timer *timer)
@@ -316,28 +339,11 @@ static void on_watch_data(void *context, str bytes)
     w->answered = true;
     if (w->state == LW_STREAMING)
         set_stream_timeout(w, initial_silence_ns, on_initial_timeout);
-    int r = frame_feed(&w->frame, bytes, &e);
+    int r = feed_body(w, bytes, &e);
     if (r == -ESTALE)
         handle_expired(w, e.text);
     else if (r < 0)
         pause_after_failure(w, e.text);
-}
-
-/* Servers without streaming lists refuse them with various errors; the ones below mean something else. */
-static bool refuses_streaming(const struct kube_reply *reply)
-{
-    switch (reply->reason) {
-    case KUBE_NO_ANSWER:
-    case KUBE_UNAUTHORIZED:
-    case KUBE_FORBIDDEN:
-    case KUBE_NOT_FOUND:
-    case KUBE_TOO_MANY_REQUESTS:
-    case KUBE_GONE:
-    case KUBE_OK:
-        return false;
-    default:
-        return reply->code != 403;
-    }
 }
 
 /* The refused part may be the version; if none was sent, it is the streaming list. */
@@ -359,36 +365,35 @@ static void on_watch_end(void *context, const struct kube_reply *reply)
     w->call = NULL;
     timer_stop(&w->timer);
     w->answered = reply->reason != KUBE_NO_ANSWER;
-    str rest;
+    str none;
     err_t e;
-    if (reply->failure && w->state == LW_STREAMING && refuses_streaming(reply)) {
+    if (reply->failure && repeat_in_json(w, reply)) {
+        start_next_stream(w);
+    } else if (reply->failure && w->state == LW_STREAMING && kube_reply_refuses_streaming(reply)) {
         handle_streaming_refused(w, reply);
     } else if (reply->failure && is_absent(w, reply->reason)) {
-        mark_absent(w);
-    } else if (reply->failure && is_expired(reply->reason)) {
+        mark_absent(w, reply->reason);
+    } else if (reply->failure && kube_is_expired(reply->reason)) {
         handle_expired(w, reply->failure);
     } else if (reply->failure) {
-        pause_after_failure(w, reply->failure);
+        pause_after_reply(w, reply);
     } else if (w->state == LW_STREAMING) {
         pause_after_failure(w, "watch ended before its initial events were complete");
-    } else if (frame_end(&w->frame, &rest, &e) < 0) {
+    } else if (intake_end(&w->intake, NULL, &none, &none, &e) < 0) {
         pause_after_failure(w, e.text);
     } else if (!w->seen && loop_mono_ns(w->loop) - w->started_ns < short_watch_ns) {
         pause_after_failure(w, "watch ended immediately without an event");
     } else {
+        w->pause.failures = 0;
         start_next_stream(w);
     }
 }
 
 /* ---- pages of a list */
 
-static int on_item(void *context, str text, err_t *e)
+static int on_item(void *context, struct record *record, err_t *e)
 {
     struct listwatch *w = context;
-    struct record *record;
-    int r = project(cache_projection(w->o.cache), text, &record, e);
-    if (r < 0)
-        return r;
     w->seen++;
     return put_record(w, record, e);
 }
@@ -397,14 +402,13 @@ static void on_list_data(void *context, str bytes)
 {
     struct listwatch *w = context;
     err_t e;
-    if (frame_feed(&w->frame, bytes, &e) < 0)
+    if (feed_body(w, bytes, &e) < 0)
         pause_after_failure(w, e.text);
 }
 
 /* Stores the continue token of the next page, if any; fails if the list shows no sign of ending. */
-static int read_token(struct listwatch *w, const struct json *list, err_t *e)
+static int read_token(struct listwatch *w, str token, err_t *e)
 {
-    str token = json_text(json_at(list, "metadata", "continue", NULL));
     w->empty_pages = w->seen ? 0 : w->empty_pages + 1;
     w->seen = 0;
     if (token.n > TOKEN_MAX)
@@ -421,15 +425,11 @@ static int read_token(struct listwatch *w, const struct json *list, err_t *e)
 static int read_envelope(struct listwatch *w, err_t *e)
 {
     auto_arena struct arena a = { 0 };
-    str text;
-    struct json *list;
-    int r = frame_end(&w->frame, &text, e);
-    if (r < 0 || (r = json_parse(&a, text, &list, e)) < 0)
+    str rv, token;
+    int r = intake_end(&w->intake, &a, &rv, &token, e);
+    if (r < 0 || (r = set_version(w, rv, e)) < 0)
         return r;
-    str rv = json_text(json_at(list, "metadata", "resourceVersion", NULL));
-    if (!rv.n)
-        return err_set(e, EBADMSG, "response is not a list: it has no metadata.resourceVersion");
-    return (r = set_version(w, rv, e)) < 0 ? r : read_token(w, list, e);
+    return read_token(w, token, e);
 }
 
 /* Counts expired continue tokens: if paging is slower than the server's history, list in one piece. */
@@ -439,15 +439,13 @@ static void handle_list_failure(struct listwatch *w, const struct kube_reply *re
     buf_clear(&w->continue_from);
     w->answered = reply->reason != KUBE_NO_ANSWER;
     if (is_absent(w, reply->reason)) {
-        mark_absent(w);
-        return;
+        mark_absent(w, reply->reason);
+    } else if (kube_is_expired(reply->reason)) {
+        w->expired_pages += lost_page;
+        handle_expired(w, reply->failure);
+    } else {
+        pause_after_reply(w, reply);
     }
-    if (!is_expired(reply->reason)) {
-        pause_after_failure(w, reply->failure);
-        return;
-    }
-    w->expired_pages += lost_page;
-    handle_expired(w, reply->failure);
 }
 
 static void request_list_page(struct listwatch *w);
@@ -458,7 +456,9 @@ static void on_list_end(void *context, const struct kube_reply *reply)
     struct listwatch *w = context;
     w->call = NULL;
     err_t e;
-    if (reply->failure) {
+    if (reply->failure && repeat_in_json(w, reply)) {
+        request_list_page(w);
+    } else if (reply->failure) {
         handle_list_failure(w, reply);
     } else if (read_envelope(w, &e) < 0) {
         buf_clear(&w->continue_from);
@@ -474,14 +474,12 @@ static void on_list_end(void *context, const struct kube_reply *reply)
 
 /* ---- the next stream */
 
-/* Sends the list or watch request of `query` and points the frame at the matching callbacks. */
+/* Sends the list or watch request of `query`. */
 static void start_stream(struct listwatch *w, enum kube_verb verb, str query)
 {
     const struct cache_spec *spec = cache_spec(w->o.cache);
     bool list = verb == KUBE_LIST;
-    frame_reset(&w->frame);
-    w->frame.mode = list ? FRAME_LIST : FRAME_LINES;
-    w->frame.each = list ? on_item : on_line;
+    intake_start(&w->intake, list);
     w->started_ns = loop_mono_ns(w->loop);
     w->answered = false;
     struct kube_stream stream = {
@@ -491,6 +489,9 @@ static void start_stream(struct listwatch *w, enum kube_verb verb, str query)
                      .label_selector = spec->label_selector,
                      .field_selector = spec->field_selector,
                      .query = query,
+                     .metadata_only = spec->metadata_only,
+                     .protobuf = !w->no_protobuf &&
+                                 projection_accepts_protobuf(cache_projection(w->o.cache)),
                      .context = w },
         .on_data = list ? on_list_data : on_watch_data,
         .on_end = list ? on_list_end : on_watch_end,
@@ -574,7 +575,7 @@ struct listwatch *listwatch_start(const struct listwatch_options *options)
     w->loop = kube_loop(options->kube);
     w->no_streaming = options->no_streaming;
     random_init(&w->random, options->seed, 1);
-    frame_init(&w->frame, FRAME_LIST, on_item, w);
+    intake_init(&w->intake, cache_projection(w->o.cache), on_item, on_event, w);
     w->recovery.recovered = on_server_recovered;
     kube_on_recovery(w->o.kube, &w->recovery);
     start_next_stream(w);
@@ -587,7 +588,7 @@ void listwatch_stop(struct listwatch *w)
         return;
     kube_off_recovery(&w->recovery);
     cancel_call(w);
-    frame_done(&w->frame);
+    intake_done(&w->intake);
     buf_done(&w->rv);
     buf_done(&w->continue_from);
     free(w);

@@ -12,7 +12,7 @@
  * arrived whole before that are kept.
  *
  * Backoff after a failure is 800 ms, doubling with jitter up to 30 s, and resets after 2 minutes without
- * one.
+ * one, after a watch that ended normally, and when the resource is announced (listwatch_retry()).
  *
  * The server is not trusted with our memory or time: objects, lists, all caches together, versions and
  * tokens have limits (listwatch.c). Reaching a limit fails this resource only: the cache drops a first
@@ -35,6 +35,8 @@ struct listwatch_options {
     size_t total_max;   /* bytes of all caches of the projector; one cache gets half. 0: no limit */
     /* on_synced: the cache is synced for the first time. on_trouble: a failure, as one sentence for the
      * log. Both may be NULL. */
+    /* is_announced: will listwatch_retry() be called when the resource is installed? NULL: no, it is polled. */
+    bool (*is_announced)(void *context);
     void (*on_synced)(void *context);
     void (*on_trouble)(void *context, const char *trouble);
     void *context;
@@ -42,6 +44,8 @@ struct listwatch_options {
 
 /* Owns its call and buffers; kube and cache must outlive it. */
 struct listwatch *listwatch_start(const struct listwatch_options *options);
+/* The resource may be available now: ends a pause, and a 404 is retried soon. No effect on a watch that works. */
+void listwatch_retry(struct listwatch *w);
 /* The cache keeps its contents. Must not be called from inside a handler of the cache. */
 void listwatch_stop(struct listwatch *w);
 

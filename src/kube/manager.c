@@ -18,7 +18,7 @@
  *          |
  *          |  manager_stop()                          lease lost: controllers stop,
  *          v                                          on_lost ends the process
- *     no new turns; watches stop; features flush; running turns end (5 s at most)
+ *     no new turns; watches stop; running turns end; features flush (5 s at most)
  *          |
  *          v
  *     lease released, `done` is called
@@ -31,9 +31,10 @@
  * most once: a process that lost the lease does not come back but exits (on_lost). Writes are stopped
  * earlier and independently of this file, by the client's write gate (election.h).
  *
- * A follower runs its caches too. That costs memory, but a failover then needs no list.
+ * A follower runs its caches too. That costs memory, but a failover then needs no list. Rejected: polling every
+ * 10 ms at the end for turns and flushes; controller_drain() and manager_flushed() report them instead.
  *
- * Memory: all caches share one limit, by default half of the cgroup's limit, see cache_bytes_of_cgroup().
+ * Memory: all caches share one limit, by default three eighths of the cgroup's limit, see cache_bytes_of_cgroup().
  *
  * Ownership: the manager owns caches, listwatches, controllers, events and election. manager_free()
  * releases them in this order: controllers, features' own state, caches; so a feature's stop() may still
@@ -50,9 +51,9 @@ static const int64_t stop_wait_ns = 5 * NS_PER_S, repeat_log_ns = 300 * NS_PER_S
 
 static void start_controllers_if_ready(struct manager *m);
 
-/* Half of the cgroup's memory limit; 0 (no limit) if there is none. The shipped manifest sets 128 MiB: 64 for
- * caches (100,000 pods take 48), the rest for parsing one large object (36 MiB at most), buffers and the
- * decisions themselves. */
+/* Three eighths of the cgroup's memory limit; 0 (no limit) if there is none. The shipped manifest sets 128 MiB: 48 for
+ * caches (100,000 pods take 25), the rest for parsing one large object (36 MiB at most), buffers, the decisions and what
+ * the controllers remember of each object. With a half, a server that invented names without end reached the limit. */
 static size_t cache_bytes_of_cgroup(void)
 {
     static const char *const files[] = { "/sys/fs/cgroup/memory.max",
@@ -63,7 +64,7 @@ static size_t cache_bytes_of_cgroup(void)
         if (file_read(files[i], 64, &text, NULL) == 0 &&
             str_to_i64(str_trim(buf_str(&text)), &limit) == 0 && /* not "max" */
             limit > 0 && limit < INT64_C(1) << 50)               /* cgroup v1's "max" */
-            return (size_t)limit / 2;
+            return (size_t)limit / 8 * 3;
     }
     return 0;
 }
@@ -79,6 +80,7 @@ int manager_new(const struct manager_options *o, struct manager **ret, err_t *e)
     m->o.identity = arena_str(&m->arena, o->identity);
     m->o.election.ns = arena_str(&m->arena, o->election.ns);
     m->o.election.name = arena_str(&m->arena, o->election.name);
+    m->o.election.pod = arena_str(&m->arena, o->election.pod);
     m->loop = kube_loop(o->kube);
     m->projector = projector_new();
     manager_metrics_init(m);
@@ -88,12 +90,30 @@ int manager_new(const struct manager_options *o, struct manager **ret, err_t *e)
     return 0;
 }
 
+/* A feature that fails before it has declared a controller is left out: the others do not depend on it, and run. */
 int manager_add(struct manager *m, const struct feature *feature, err_t *e)
 {
+    size_t controllers = m->controllers.n;
     vec_push(&m->features, ((struct manager_feature){ .feature = feature }));
     struct manager_feature *added = &m->features.at[m->features.n - 1];
     int r = feature->start(m, &added->state, e);
-    return r < 0 ? err_wrap(e, "%s", feature->name) : 0;
+    if (r >= 0)
+        return 0;
+    bool is_usage =
+        str_starts(str_c(e->text), S("--")); /* an invalid flag is a mistake to correct now */
+    err_wrap(e, "%s", feature->name);
+    if (m->controllers.n != controllers || is_usage)
+        return r;
+    added->failure = arena_str(&m->arena, str_c(e->text)).p;
+    return -ECANCELED;
+}
+
+bool manager_has_features(const struct manager *m)
+{
+    for (size_t i = 0; i < m->features.n; i++)
+        if (!m->features.at[i].failure)
+            return true;
+    return false;
 }
 
 /* ---- caches */
@@ -134,6 +154,47 @@ static void on_trouble(void *context, const char *sentence)
     c->progress_then = count_progress(c);
 }
 
+static uint64_t draw_seed(struct manager *m)
+{
+    return (uint64_t)random_u32(&m->random) << 32 | random_u32(&m->random);
+}
+
+static void on_kind_change(void *context, str name)
+{
+    struct manager *m = context;
+    for (struct manager_cache *c = m->caches; c; c = c->next)
+        if (c->listwatch && kube_kinds_defines(name, cache_spec(c->cache)->resource))
+            listwatch_retry(c->listwatch);
+}
+
+/* A kind is absent: definitions are watched from now on. */
+static bool kind_is_announced(void *context)
+{
+    struct manager *m = ((struct manager_cache *)context)->m;
+    if (!m->kinds)
+        m->kinds = kube_kinds_new(&(struct kinds_options){ .kube = m->o.kube,
+                                                           .projector = m->projector,
+                                                           .seed = draw_seed(m),
+                                                           .total_max = m->o.cache_bytes_max,
+                                                           .on_change = on_kind_change,
+                                                           .context = m });
+    return kube_kinds_is_watched(m->kinds);
+}
+
+static void manager_cache_start(struct manager_cache *c)
+{
+    struct manager *m = c->m;
+    uint64_t seed = draw_seed(m);
+    c->listwatch = listwatch_start(&(struct listwatch_options){ .kube = m->o.kube,
+                                                                .cache = c->cache,
+                                                                .seed = seed,
+                                                                .total_max = m->o.cache_bytes_max,
+                                                                .is_announced = kind_is_announced,
+                                                                .on_synced = on_synced,
+                                                                .on_trouble = on_trouble,
+                                                                .context = c });
+}
+
 int manager_cache(struct manager *m, const struct cache_spec *spec, struct cache **ret, err_t *e)
 {
     struct cache_spec own = *spec;
@@ -152,17 +213,23 @@ int manager_cache(struct manager *m, const struct cache_spec *spec, struct cache
     return 0;
 }
 
-void manager_cache_start(struct manager_cache *c)
+struct cache *manager_find_cache(const struct manager *m, const struct cache_spec *spec)
 {
-    struct manager *m = c->m;
-    uint64_t seed = (uint64_t)random_u32(&m->random) << 32 | random_u32(&m->random);
-    c->listwatch = listwatch_start(&(struct listwatch_options){ .kube = m->o.kube,
-                                                                .cache = c->cache,
-                                                                .seed = seed,
-                                                                .total_max = m->o.cache_bytes_max,
-                                                                .on_synced = on_synced,
-                                                                .on_trouble = on_trouble,
-                                                                .context = c });
+    for (struct manager_cache *c = m->caches; c; c = c->next) {
+        const struct cache_spec *own = cache_spec(c->cache);
+        if (own->keep == spec->keep && !strcmp(own->resource->group, spec->resource->group) &&
+            !strcmp(own->resource->plural, spec->resource->plural))
+            return c->cache;
+    }
+    return NULL;
+}
+
+void *manager_find_state(const struct manager *m, const struct feature *feature)
+{
+    for (size_t i = 0; i < m->features.n; i++)
+        if (m->features.at[i].feature == feature && !m->features.at[i].failure)
+            return m->features.at[i].state;
+    return NULL;
 }
 
 static bool all_synced(const struct manager *m)
@@ -179,6 +246,10 @@ static bool features_ready(const struct manager *m, struct buf *why_not)
     bool ready = true;
     for (size_t i = 0; i < m->features.n; i++) {
         const struct manager_feature *f = &m->features.at[i];
+        if (f->failure) { /* reported, but no reason to keep the others from working */
+            buf_printf(why_not, "%s%s", why_not->n ? ", " : "", f->failure);
+            continue;
+        }
         if (f->feature->ready && !f->feature->ready(f->state, why_not))
             ready = false;
     }
@@ -326,21 +397,20 @@ static bool flush_features(const struct manager *m)
 {
     bool busy = false;
     for (size_t i = 0; i < m->features.n; i++)
-        if (m->features.at[i].feature->flush)
+        if (m->features.at[i].feature->flush && !m->features.at[i].failure)
             busy |= m->features.at[i].feature->flush(m->features.at[i].state);
     return busy;
 }
 
-/* Waits for running turns and the features' last writes, then releases the lease. A turn's end sends no
- * notification, hence the 10 ms timer; it only runs during shutdown. */
-static void continue_stop(struct timer *timer)
+/* Waits for running turns, then for the features' last writes, then releases the lease. Called when one of them
+ * may have ended (resume_stop), and once more when the time is up. */
+static void continue_stop(struct manager *m)
 {
-    struct manager *m = container_of(timer, struct manager, stop_timer);
-    int64_t now = loop_mono_ns(m->loop);
-    if ((count_running_turns(m) || flush_features(m)) && now < m->stop_by_ns) {
-        timer_set(m->loop, &m->stop_timer, now + 10 * NS_PER_MS, continue_stop);
+    bool is_late = loop_mono_ns(m->loop) >= m->stop_by_ns;
+    if (!m->waits_to_stop || (!is_late && (count_running_turns(m) || flush_features(m))))
         return;
-    }
+    m->waits_to_stop = false;
+    timer_stop(&m->stop_timer);
     struct election *election = take(m->election);
     if (election)
         election_stop(election, finish_stop, m);
@@ -348,17 +418,44 @@ static void continue_stop(struct timer *timer)
         finish_stop(m);
 }
 
+static void on_stop_timeout(struct timer *timer)
+{
+    continue_stop(container_of(timer, struct manager, stop_timer));
+}
+
+static void on_stop_resumed(struct deferred *deferred)
+{
+    continue_stop(container_of(deferred, struct manager, stop_resumed));
+}
+
+/* Deferred: the caller is a turn or a feature, which the end of the stop frees. */
+static void resume_stop(void *context)
+{
+    struct manager *m = context;
+    if (m->waits_to_stop)
+        loop_defer(m->loop, LOOP_SOON, &m->stop_resumed, on_stop_resumed);
+}
+
+void manager_flushed(struct manager *m)
+{
+    resume_stop(m);
+}
+
+/* Controllers finish the turns that they have begun and start no others; watches end at once. What does not
+ * finish within stop_wait_ns is abandoned. */
 void manager_stop(struct manager *m, void (*done)(void *context), void *context)
 {
-    m->stopping = true;
+    m->stopping = m->waits_to_stop = true;
     m->stopped = done;
     m->stopped_context = context;
     for (size_t i = 0; i < m->controllers.n; i++)
-        controller_stop(m->controllers.at[i]);
+        controller_drain(m->controllers.at[i], resume_stop, m);
     for (struct manager_cache *c = m->caches; c; c = c->next)
         listwatch_stop(take(c->listwatch));
+    kube_kinds_free(take(m->kinds));
     m->stop_by_ns = loop_mono_ns(m->loop) + stop_wait_ns;
-    timer_set(m->loop, &m->stop_timer, loop_mono_ns(m->loop), continue_stop);
+    timer_set(m->loop, &m->stop_timer, m->stop_by_ns, on_stop_timeout);
+    resume_stop(m);
 }
 
 void manager_free(struct manager *m)
@@ -366,12 +463,14 @@ void manager_free(struct manager *m)
     if (!m)
         return;
     timer_stop(&m->stop_timer);
+    loop_cancel_deferred(&m->stop_resumed);
     election_free(m->election);
     for (size_t i = 0; i < m->controllers.n; i++)
         controller_free(m->controllers.at[i]);
     for (size_t i = m->features.n; i--;)
         if (m->features.at[i].feature->stop)
             m->features.at[i].feature->stop(m->features.at[i].state);
+    kube_kinds_free(m->kinds);
     for (struct manager_cache *c = m->caches, *next; c; c = next) {
         next = c->next;
         listwatch_stop(c->listwatch);
@@ -434,4 +533,14 @@ const char *manager_setting(const struct manager *m, const char *name)
     for (size_t i = 0; i < m->features.n && !value; i++)
         value = find_default(m->features.at[i].feature, name);
     return value;
+}
+
+int manager_setting_bool(const struct manager *m, const char *name, bool *ret, err_t *e)
+{
+    const char *value = manager_setting(m, name);
+    if (!value || (strcmp(value, "true") != 0 && strcmp(value, "false") != 0))
+        return err_set(e, EINVAL, "--%s is \"%s\", but must be true or false", name,
+                       value ? value : "");
+    *ret = !strcmp(value, "true");
+    return 0;
 }

@@ -34,8 +34,9 @@ struct feature {
      * the reason. A feature that returned false calls manager_recheck() when that changes. NULL: always
      * ready. */
     bool (*ready)(void *state, struct buf *why_not);
-    /* Shutdown: starts the last writes and returns whether any is pending. Called repeatedly until it
-     * returns false, for 5 s at most. May be NULL. */
+    /* Shutdown: starts the last writes and returns whether any is pending. Called again at each
+     * manager_flushed() until it returns false, for 5 s at most; so a write that failed must not be
+     * pending for ever. May be NULL. */
     bool (*flush)(void *state);
     void (*stop)(void *state); /* frees its own state; the manager owns caches and controllers */
 };
@@ -55,7 +56,9 @@ struct manager_options {
 };
 
 int manager_new(const struct manager_options *options, struct manager **ret, err_t *e);
-int manager_add(struct manager *m, const struct feature *feature, err_t *e); /* calls its start */
+/* Calls its start. -ECANCELED: it cannot start, and is left out; the others can run. Any other failure is final. */
+int manager_add(struct manager *m, const struct feature *feature, err_t *e);
+bool manager_has_features(const struct manager *m); /* that did not fail */
 int manager_run(struct manager *m, err_t *e); /* starts caches and election; returns at once */
 void manager_stop(struct manager *m, void (*done)(void *context), void *context);
 void manager_free(struct manager *m); /* features' stop is called */
@@ -72,13 +75,22 @@ struct events *manager_events(const struct manager *m);
 str manager_identity(const struct manager *m);
 str manager_watch_namespace(const struct manager *m);
 const char *manager_setting(const struct manager *m, const char *name); /* or its default */
+int manager_setting_bool(const struct manager *m, const char *name, bool *ret, err_t *e);
 
-void manager_recheck(struct manager *m);               /* a feature may have become ready */
+void manager_recheck(struct manager *m); /* a feature may have become ready */
+void manager_flushed(struct manager *m); /* a write of a feature was answered: see flush() */
 void manager_fail(struct manager *m, const char *why); /* unrecoverable: on_lost is called */
 
 /* A cache that the manager owns and fills. --watch-namespace applies to namespaced resources. */
 int manager_cache(struct manager *m, const struct cache_spec *spec, struct cache **ret, err_t *e);
 /* A controller that the manager owns, and runs while this process leads. */
 struct controller *manager_controller(struct manager *m, const struct controller_spec *spec);
+
+/* ---- for the page (src/web), which shows what the features know */
+
+/* The cache that a feature declared with these fields of this resource; NULL: none did. */
+struct cache *manager_find_cache(const struct manager *m, const struct cache_spec *spec);
+/* The state of a feature; NULL: it does not run. */
+void *manager_find_state(const struct manager *m, const struct feature *feature);
 
 #endif

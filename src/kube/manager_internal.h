@@ -4,6 +4,7 @@
 
 #include "../base/random.h"
 #include "../base/vec.h"
+#include "kinds.h"
 #include "listwatch.h"
 #include "manager.h"
 
@@ -23,7 +24,8 @@ struct manager_cache {
 
 struct manager_feature {
     const struct feature *feature;
-    void *state; /* the feature's */
+    void *state;         /* the feature's */
+    const char *failure; /* why it could not start; NULL: it did */
 };
 
 struct manager {
@@ -34,20 +36,22 @@ struct manager {
     struct events *events;
     struct election *election;
     struct manager_cache *caches;
+    struct kinds *kinds;                  /* owned; NULL: no kind was ever absent */
     VEC(struct controller *) controllers; /* owned */
     VEC(struct manager_feature) features;
     struct random random;
     struct metric_family *cache_families[MANAGER_CACHE_FAMILIES];
     struct metric *leads; /* NULL: no election */
     bool running, controllers_started,
-        stopping; /* controllers_started: the controllers were started */
-    struct timer stop_timer;
+        stopping;            /* controllers_started: the controllers were started */
+    bool waits_to_stop;      /* for running turns and last writes */
+    struct timer stop_timer; /* the end of this wait */
+    struct deferred stop_resumed;
     int64_t stop_by_ns;
     void (*stopped)(void *context);
     void *stopped_context;
 };
 
-void manager_cache_start(struct manager_cache *c);
 void manager_metrics_init(struct manager *m);
 
 #endif

@@ -1,7 +1,13 @@
-/* Interprets a response: maps the Status of an error to a reason, and formats one sentence for logs. */
+/* Interprets a response: maps the Status of an error to a reason, and formats one sentence for logs.
+ *
+ * The reason in the Status counts, not the code of the response, because several reasons share a code; without a
+ * Status, as from a proxy, the code is all there is. A Status may be JSON or protobuf. */
 #include "client_internal.h"
 
+#include "../json/prototrim.h"
+#include "../json/protowire.h"
 #include "../net/http.h"
+#include "protobuf_types.h"
 
 enum { VALUES_MAX = 500000 }; /* per JSON object: 20 MB as a tree */
 
@@ -34,6 +40,17 @@ static const struct {
     { 422, KUBE_INVALID },     { 429, KUBE_TOO_MANY_REQUESTS }, { 504, KUBE_TIMEOUT },
 };
 
+bool kube_is_server_failure(const struct kube_reply *reply)
+{
+    return reply->reason == KUBE_NO_ANSWER || reply->reason == KUBE_UNAVAILABLE ||
+           reply->reason == KUBE_TIMEOUT || reply->reason == KUBE_TOO_MANY_REQUESTS;
+}
+
+bool kube_is_expired(enum kube_reason reason)
+{
+    return reason == KUBE_GONE || reason == KUBE_VERSION_TOO_LARGE;
+}
+
 const char *kube_reason_name(enum kube_reason reason)
 {
     for (size_t i = 0; i < countof(by_name); i++)
@@ -46,6 +63,8 @@ const char *kube_reason_name(enum kube_reason reason)
         return "ResourceVersionTooLarge";
     case KUBE_NO_ANSWER:
         return "NoAnswer";
+    case KUBE_SUPERSEDED:
+        return "Superseded";
     default:
         return "Refused";
     }
@@ -83,17 +102,32 @@ static str message_of(const struct json *status, str body)
     return message.n ? message : str_trim(str_upto(body, 200));
 }
 
+/* A Status in protobuf as JSON: a client that accepts protobuf gets errors in it too. Empty if it cannot be read. */
+static str read_protobuf_status(struct arena *a, str body)
+{
+    auto_buf struct buf out = { 0 };
+    const struct prototable *types = &kube_protobuf_types;
+    str status;
+    bool fine = protowire_unwrap(body, &status) &&
+                prototrim_whole(types, prototable_find(types, "", "v1", "Status"), status, &out);
+    return fine ? arena_str(a, buf_str(&out)) : S("");
+}
+
 /* A success whose body cannot be parsed counts as no response, like a broken connection. */
 void kube_reply_read(struct kube_call *call, struct kube_reply *ret)
 {
     json_hide_nul(call->answer.p, call->answer.n);
     str body = buf_str(&call->answer);
+    if (call->protobuf)
+        body = read_protobuf_status(&call->arena, body);
     *ret = (struct kube_reply){ .code = call->status, .body = body, .arena = &call->arena };
     err_t e;
     bool list = call->verb == KUBE_LIST;
     struct json_limits limits = { .values = list ? 0 : VALUES_MAX };
-    int r = body.n ? json_parse_limited(&call->arena, body, &limits, &ret->object, &e) : 0;
     bool success = call->status >= 200 && call->status < 300;
+    if (success && call->text)
+        return;
+    int r = body.n ? json_parse_limited(&call->arena, body, &limits, &ret->object, &e) : 0;
     if (success && r < 0) {
         kube_reply_none(call, e.text, ret);
         ret->code = call->status;
@@ -117,11 +151,4 @@ void kube_reply_none(struct kube_call *call, const char *why, struct kube_reply 
     ret->message = arena_str(&call->arena, str_c(why));
     ret->failure =
         arena_printf(&call->arena, STR_FMT ": %s", STR_ARG(call->subject), ret->message.p).p;
-}
-
-str kube_status_body(struct arena *a, struct json *status)
-{
-    struct json *body = json_new_obj(a);
-    json_set(a, body, S("status"), status);
-    return json_to_str(a, body);
 }

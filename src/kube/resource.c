@@ -8,6 +8,8 @@ const struct resource resource_nodes = { "", "v1", "nodes", "Node", false };
 const struct resource resource_namespaces = { "", "v1", "namespaces", "Namespace", false };
 const struct resource resource_configmaps = { "", "v1", "configmaps", "ConfigMap", true };
 const struct resource resource_secrets = { "", "v1", "secrets", "Secret", true };
+const struct resource resource_service_accounts = { "", "v1", "serviceaccounts", "ServiceAccount",
+                                                    true };
 const struct resource resource_services = { "", "v1", "services", "Service", true };
 const struct resource resource_events = { "", "v1", "events", "Event", true };
 const struct resource resource_leases = { "coordination.k8s.io", "v1", "leases", "Lease", true };

@@ -23,6 +23,7 @@ extern const struct resource resource_nodes;
 extern const struct resource resource_namespaces;
 extern const struct resource resource_configmaps;
 extern const struct resource resource_secrets;
+extern const struct resource resource_service_accounts;
 extern const struct resource resource_services;
 extern const struct resource resource_events;
 extern const struct resource resource_leases;

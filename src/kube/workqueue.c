@@ -1,7 +1,7 @@
 /* The work queue of a controller: deduplication, delayed adds, and backoff. See workqueue.h.
  *
  *     add --> ready list --take--> working --finish--> ready if added meanwhile, else freed
- *               ^                     |
+ *               ^                     |    --finish_later--> later list: taken when nothing is ready
  *               |  due                | retry
  *             waiting heap <----------+
  *
@@ -21,7 +21,6 @@ static const double retries_a_second = 10, retries_at_once = 100;
 void workqueue_init(struct workqueue *q)
 {
     *q = (struct workqueue){ .tokens = retries_at_once };
-    q->last = &q->first;
 }
 
 void workqueue_done(struct workqueue *q)
@@ -60,7 +59,7 @@ static struct work_key *get_key(struct workqueue *q, str ns, str name)
 /* Frees a key that is in no state; failures keep it, because they determine its next backoff. */
 static void free_if_idle(struct workqueue *q, struct work_key *key)
 {
-    if (key->ready || key->working || key->due.place || key->failures)
+    if (key->ready.in || key->working || key->due.place || key->failures)
         return;
     set_remove(&q->keys, &key->node);
     free(key);
@@ -70,14 +69,11 @@ static void free_if_idle(struct workqueue *q, struct work_key *key)
 static void make_ready(struct workqueue *q, struct work_key *key, int64_t now_ns)
 {
     heap_del(&q->waiting, &key->due);
-    if (key->ready)
+    if (key->ready.in == &q->ready)
         return;
-    key->ready = true;
+    list_remove(&key->ready);
     key->ready_ns = now_ns;
-    key->next = NULL;
-    *q->last = key;
-    q->last = &key->next;
-    q->depth++;
+    list_append(&q->ready, &key->ready);
 }
 
 static void add_now(struct workqueue *q, struct work_key *key, int64_t now_ns)
@@ -102,8 +98,19 @@ void workqueue_add_at(struct workqueue *q, str ns, str name, int64_t at_ns, int6
     }
     q->adds++;
     struct work_key *key = get_key(q, ns, name);
-    if (!key->ready && (!key->due.place || at_ns < key->due.key))
+    if (key->ready.in != &q->ready && (!key->due.place || at_ns < key->due.key))
         heap_put(&q->waiting, &key->due, at_ns);
+}
+
+static struct work_key *take_first(struct list *from, int64_t now_ns)
+{
+    struct work_key *key = list_first(from, struct work_key, ready);
+    if (!key)
+        return NULL;
+    list_remove(&key->ready);
+    key->working = true;
+    key->started_ns = now_ns;
+    return key;
 }
 
 struct work_key *workqueue_take(struct workqueue *q, int64_t now_ns)
@@ -112,17 +119,23 @@ struct work_key *workqueue_take(struct workqueue *q, int64_t now_ns)
         heap_del(&q->waiting, node);
         add_now(q, container_of(node, struct work_key, due), now_ns);
     }
-    struct work_key *key = q->first;
-    if (!key)
-        return NULL;
-    q->first = key->next;
-    if (!q->first)
-        q->last = &q->first;
-    q->depth--;
-    key->ready = false;
-    key->working = true;
-    key->started_ns = now_ns;
-    return key;
+    return take_first(&q->ready, now_ns);
+}
+
+struct work_key *workqueue_take_later(struct workqueue *q, int64_t now_ns)
+{
+    return take_first(&q->later, now_ns);
+}
+
+/* What was added meanwhile is looked at then as well. */
+void workqueue_finish_later(struct workqueue *q, struct work_key *key, int64_t now_ns)
+{
+    assert(key->working);
+    key->working = key->again = false;
+    key->failures = 0;
+    key->ready_ns = now_ns;
+    q->adds++;
+    list_append(&q->later, &key->ready);
 }
 
 void workqueue_finish(struct workqueue *q, struct work_key *key, int64_t now_ns)
@@ -147,11 +160,11 @@ static int64_t limit_delay_ns(struct workqueue *q, int64_t now_ns)
     return q->tokens >= 0 ? 0 : (int64_t)(-q->tokens / retries_a_second * NS_PER_S);
 }
 
-int64_t workqueue_retry(struct workqueue *q, struct work_key *key, int64_t now_ns)
+int64_t workqueue_retry_within(struct workqueue *q, struct work_key *key, int64_t most_ns,
+                               int64_t now_ns)
 {
     assert(key->working);
-    int64_t own = key->failures < 30 ? MIN(backoff_first_ns << key->failures, backoff_most_ns)
-                                     : backoff_most_ns;
+    int64_t own = key->failures < 30 ? MIN(backoff_first_ns << key->failures, most_ns) : most_ns;
     int64_t shared = limit_delay_ns(q, now_ns), at = now_ns + MAX(own, shared);
     key->failures++;
     key->working = key->again = false;
@@ -160,6 +173,11 @@ int64_t workqueue_retry(struct workqueue *q, struct work_key *key, int64_t now_n
     if (!key->due.place || at < key->due.key)
         heap_put(&q->waiting, &key->due, at);
     return at;
+}
+
+int64_t workqueue_retry(struct workqueue *q, struct work_key *key, int64_t now_ns)
+{
+    return workqueue_retry_within(q, key, backoff_most_ns, now_ns);
 }
 
 void workqueue_retry_now(struct workqueue *q, int64_t now_ns)
@@ -177,5 +195,5 @@ void workqueue_retry_now(struct workqueue *q, int64_t now_ns)
 int64_t workqueue_wake(const struct workqueue *q, int64_t now_ns)
 {
     struct heap_node *node = heap_min(&q->waiting);
-    return q->first ? now_ns : node ? node->key : INT64_MAX;
+    return q->ready.n || q->later.n ? now_ns : node ? node->key : INT64_MAX;
 }

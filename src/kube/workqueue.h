@@ -8,26 +8,28 @@
 #define FLYBALL_KUBE_WORKQUEUE_H
 
 #include "../base/heap.h"
+#include "../base/list.h"
 #include "../base/set.h"
 
 struct work_key {
     struct set_node node;
-    struct heap_node due;       /* in the heap while it waits */
-    struct work_key *next;      /* in the ready list */
-    int64_t ready_ns;           /* when it became ready, for metrics */
-    int64_t started_ns;         /* when it was given out */
-    uint32_t failures;          /* in a row */
-    bool ready, working, again; /* `again`: added while worked on */
-    str ns, name;               /* stored behind the struct */
+    struct heap_node due;   /* in the heap while it waits */
+    struct list_item ready; /* in the list while it is ready */
+    int64_t ready_ns;       /* when it became ready, for metrics */
+    int64_t started_ns;     /* when it was given out */
+    uint32_t failures;      /* in a row */
+    uint32_t skipped;       /* reports in a row that were not sent; see controller.c */
+    bool working, again;    /* `again`: added while worked on */
+    str ns, name;           /* stored behind the struct */
 };
 
 struct workqueue {
-    struct set keys; /* owned: every key that is ready, working, waiting or has failed */
-    struct work_key *first, **last; /* ready, first in first out */
+    struct set keys;   /* owned: every key that is ready, working, waiting or has failed */
+    struct list ready; /* first in, first out */
+    struct list later; /* the same, for keys that give way to all others */
     struct heap waiting;
     double tokens;     /* of the retry limit */
     int64_t tokens_ns; /* when `tokens` was updated */
-    size_t depth;      /* ready */
     uint64_t adds, retries;
 };
 
@@ -37,12 +39,21 @@ void workqueue_done(struct workqueue *q);
 void workqueue_add(struct workqueue *q, str ns, str name, int64_t now_ns);
 void workqueue_add_at(struct workqueue *q, str ns, str name, int64_t at_ns, int64_t now_ns);
 
+/* Success, with a part left that can wait: the key is given out again by workqueue_take_later(). Adding it meanwhile makes it
+ * ready as usual. */
+void workqueue_finish_later(struct workqueue *q, struct work_key *key, int64_t now_ns);
+/* The next one of those; NULL: there is none. Called when workqueue_take() returned NULL. */
+struct work_key *workqueue_take_later(struct workqueue *q, int64_t now_ns);
+
 /* The next key to work on, or NULL. It must be given back with finish or retry. */
 struct work_key *workqueue_take(struct workqueue *q, int64_t now_ns);
 /* Success: resets the failure count. May free `key`. */
 void workqueue_finish(struct workqueue *q, struct work_key *key, int64_t now_ns);
 /* Failure: the key waits for its backoff, even if it was added meanwhile. Returns when it is due. */
 int64_t workqueue_retry(struct workqueue *q, struct work_key *key, int64_t now_ns);
+/* The same with a backoff of at most `most_ns`: for a cause that may be gone soon. */
+int64_t workqueue_retry_within(struct workqueue *q, struct work_key *key, int64_t most_ns,
+                               int64_t now_ns);
 
 /* The cause of failures is gone: resets all failure counts and makes keys that wait after one ready. */
 void workqueue_retry_now(struct workqueue *q, int64_t now_ns);
