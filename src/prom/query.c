@@ -464,13 +464,39 @@ void prom_query_escape(struct buf *out, str value)
     }
 }
 
-void prom_query_matcher(struct buf *out, const char *label, str value)
+static void put_quoted(struct buf *out, str value)
 {
     str line;
-    buf_printf(out, "%s=\"", label);
+    buf_putc(out, '"');
     for (bool first = true; str_cut(&value, '\n', &line); first = false) {
         buf_put(out, first ? S("") : S("\\n"));
         prom_query_escape(out, line);
     }
     buf_putc(out, '"');
+}
+
+void prom_query_matcher(struct buf *out, const char *label, str value)
+{
+    buf_printf(out, "%s=", label);
+    put_quoted(out, value);
+}
+
+/* Prometheus anchors a regular expression at both ends and looks a set of literals up by hash. */
+void prom_query_any_of(struct buf *out, const char *label, const str *values, size_t n)
+{
+    auto_buf struct buf pattern = { 0 };
+    if (n == 1) {
+        prom_query_matcher(out, label, values[0]);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        buf_put(&pattern, i ? S("|") : S(""));
+        for (size_t at = 0; at < values[i].n; at++) {
+            if (strchr("\\.+*?()|[]{}^$", values[i].p[at]) && values[i].p[at])
+                buf_putc(&pattern, '\\');
+            buf_putc(&pattern, values[i].p[at]);
+        }
+    }
+    buf_printf(out, "%s=~", label);
+    put_quoted(out, buf_str(&pattern));
 }

@@ -64,5 +64,7 @@ void prom_call_cancel(struct prom_call *call);
 void prom_query_escape(struct buf *out, str value);
 /* A whole matcher, label="value", for any value. */
 void prom_query_matcher(struct buf *out, const char *label, str value);
+/* The same for any of `n` values, at least one: label=~"a|b". */
+void prom_query_any_of(struct buf *out, const char *label, const str *values, size_t n);
 
 #endif
