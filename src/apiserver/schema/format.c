@@ -114,6 +114,12 @@ const char *format_qualified_name(str text)
     if (slash != SIZE_MAX) {
         str prefix = str_upto(text, slash);
         name = str_from(text, slash + 1);
+        if (str_find_char(name, '/') != SIZE_MAX)
+            return "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and "
+                   "must start and end with an alphanumeric character (e.g. 'MyName',  or "
+                   "'my.name',  or '123-abc', regex used for validation is "
+                   "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain "
+                   "prefix and '/' (e.g. 'example.com/MyName')";
         if (!prefix.n)
             return "prefix part must be non-empty";
         if (format_dns_subdomain(prefix))
@@ -159,21 +165,6 @@ const char *format_config_key(str text)
     if (str_eqc(text, ".") || str_starts(text, S("..")))
         return "must not be '.' or start with '..'";
     return NULL;
-}
-
-/* IANA service name: at least one letter, no two dashes in a row. */
-const char *format_port_name(str text)
-{
-    bool letter = false, doubled = false;
-    for (size_t i = 0; i < text.n; i++) {
-        letter = letter || is_lower(text.p[i]);
-        doubled = doubled || (i && text.p[i] == '-' && text.p[i - 1] == '-');
-    }
-    if (text.n > 15)
-        return "must be no more than 15 bytes";
-    return has_label_chars(text) && letter && !doubled
-               ? NULL
-               : "must contain only lower case letters, digits and single '-', and at least one letter";
 }
 
 /* The name of an environment variable, relaxed to what the kernel accepts. */

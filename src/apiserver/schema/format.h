@@ -17,7 +17,6 @@ const char *format_dns_subdomain(str text);  /* labels joined by dots, 253 */
 const char *format_qualified_name(str text); /* [prefix/]Name: a label or annotation key */
 const char *format_label_value(str text);    /* empty or 63 of [A-Za-z0-9_.-] */
 const char *format_config_key(str text);     /* 253 of [A-Za-z0-9_.-], not . or .. */
-const char *format_port_name(str text);      /* 15 of [a-z0-9-] with a letter */
 const char *format_env_name(str text);
 const char *format_path_segment(str text); /* not . or .., no / or % */
 

@@ -24,6 +24,9 @@ enum kind_sub {
     KIND_STATUS,
     KIND_SCALE,
     KIND_RESIZE,
+    KIND_EPHEMERAL, /* ephemeral containers of a pod */
+    KIND_APPROVAL,  /* of a certificate signing request */
+    KIND_LOG,       /* GET only, text */
     KIND_FINALIZE,
     KIND_BINDING, /* this one and the following accept POST only */
     KIND_EVICTION,
@@ -32,6 +35,7 @@ enum kind_sub {
 };
 extern const char *const kind_sub_names[KIND_SUB_N]; /* the last segment of the path */
 
+struct cel_validator;
 struct kind_hooks; /* behavior of a built-in kind beyond its schema; see kinds/kind_hooks.h */
 
 struct kind_column {
@@ -64,10 +68,15 @@ struct kind {
     bool answer_only;        /* never stored; POST returns the result (SelfSubjectAccessReview) */
     bool orphans_by_default; /* DELETE without propagationPolicy orphans dependents */
     bool owns_nothing;       /* DELETE never waits for dependents */
-    const struct schema *schema; /* of the whole object */
+    const struct schema *schema;       /* of the whole object */
+    const struct cel_validator *rules; /* x-kubernetes-validations of a custom resource; or NULL */
     const struct json
         *openapi; /* schema of a custom resource as its definition states it; or NULL */
-    const struct kind *storage;        /* the version that is stored; most kinds: itself */
+    const struct kind *storage; /* the version that is stored; most kinds: itself */
+    const struct json *
+        conversion; /* webhook that converts versions of a custom resource; NULL: apiVersion is all that
+                                    * differs */
+    int64_t generation;                /* of the definition of a custom resource */
     const struct kind_column *columns; /* n_columns */
     uint32_t n_columns;
     /* Appends one cell per column; NULL: each column has a path. */

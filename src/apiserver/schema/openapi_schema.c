@@ -1,6 +1,12 @@
-/* Writes our schemas as OpenAPI v3 schemas. A reference that has a description of its own becomes an `allOf`
- * with one entry, because siblings of `$ref` are ignored. Types refer to themselves (JSONSchemaProps), so a
- * type is added before its fields are described. */
+/* Writes our schemas as OpenAPI v3 schemas, for /openapi/v3 and `kubectl explain`.
+ *
+ * Types that have a name become entries of components/schemas and are referred to; anonymous ones are described
+ * in place. A reference that has a description of its own becomes an `allOf` with one entry, because siblings
+ * of `$ref` are ignored. Types refer to themselves (JSONSchemaProps), so a type is added before its fields are
+ * described.
+ *
+ * The names are those of Kubernetes (io.k8s.api.apps.v1.Deployment), because kubectl and controller tools look
+ * them up. */
 #include "openapi_schema.h"
 
 #include "types.h"
@@ -18,6 +24,7 @@ struct json *openapi_ref(struct arena *a, str name)
     return ref;
 }
 
+/* An allOf with one reference, to which description and default can be added. */
 static struct json *make_reference(struct arena *a, str name)
 {
     struct json *node = json_new_obj(a), *all_of = json_new_arr(a);
@@ -91,6 +98,7 @@ static struct json *describe_scalar(struct arena *a, struct json *schemas, const
     return node;
 }
 
+/* The merge strategy of a list, which server-side apply and clients derive ownership from. */
 static void add_list_type(struct arena *a, const struct schema *s, struct json *node)
 {
     static const char *const types[] = { "atomic", "set", "map" };

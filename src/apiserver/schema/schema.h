@@ -211,7 +211,7 @@ const struct schema *schema_from_openapi(struct arena *a, const struct json *ope
 void schema_check_structural(const struct json *openapi, const struct field_path *at,
                              struct field_errors *errors);
 
-/* True if there is a rule in x-kubernetes-validations anywhere. Rules are stored, not enforced. */
+/* True if there is a rule in x-kubernetes-validations anywhere; the rules themselves: cel/cel_rules.h. */
 bool schema_has_cel_rules(const struct json *openapi);
 
 #endif

@@ -22,6 +22,8 @@
 #include "format.h"
 
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 
 /* True if the value has the JSON type; 1.0 is an integer, as in JSON Schema. */
 static bool type_matches(enum schema_type type, const struct json *value)
@@ -61,6 +63,21 @@ static void add_without_field(struct field_errors *errors, const struct field_pa
                                                             STR_ARG(path), what) });
 }
 
+/* Adds an error whose text repeats the path, as kube-apiserver writes them: "spec.a in body should ...". */
+static void add_in_body(struct field_errors *errors, const struct field_path *at,
+                        const struct json *value, const char *format, ...) PRINTF_LIKE(4, 5);
+static void add_in_body(struct field_errors *errors, const struct field_path *at,
+                        const struct json *value, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    str path = at ? field_path_text(errors->arena, at) : S("");
+    field_invalid(errors, at, value, STR_FMT " in body %s", STR_ARG(path), text);
+}
+
 static void check_type(const struct schema *s, const struct json *value,
                        const struct field_path *at, struct field_errors *errors)
 {
@@ -73,8 +90,12 @@ static void check_type(const struct schema *s, const struct json *value,
     if (value->type == JSON_NULL ? s->nullable || s->type == SCHEMA_ANY
                                  : type_matches(s->type, value))
         return;
-    field_type_invalid(errors, at, value, "must be of type %s, not %s", names[s->type],
-                       json_type_name(value));
+    /* the value of the error is the name of the type that was found */
+    str path = at ? field_path_text(errors->arena, at) : S("");
+    const char *found = json_type_name(value);
+    field_type_invalid(errors, at, json_new_str(errors->arena, str_c(found)),
+                       STR_FMT " in body must be of type %s: \"%s\"", STR_ARG(path), names[s->type],
+                       found);
 }
 
 /* Compares the value with each allowed one; a long enum has an index. */
@@ -127,7 +148,7 @@ static void check_pattern(const struct schema_limits *l, const struct json *valu
             "shorten the text or simplify the pattern '%.*s'",
             (int)MIN(l->pattern.n, (size_t)256), l->pattern.p);
     else
-        field_invalid(errors, at, value, "should match '" STR_FMT "'", STR_ARG(l->pattern));
+        add_in_body(errors, at, value, "should match '" STR_FMT "'", STR_ARG(l->pattern));
 }
 
 /* Length in code points, then the pattern, then the format. */
@@ -139,12 +160,15 @@ static void check_text(const struct schema_limits *l, const struct json *value,
     if (l->max_length >= 0 && length > l->max_length)
         field_too_long(errors, at, l->max_length);
     else if (l->min_length > 0 && length < l->min_length)
-        field_invalid(errors, at, value, "should have at least %lld characters",
-                      (long long)l->min_length);
+        add_in_body(errors, at, value, "should be at least %lld chars long",
+                    (long long)l->min_length);
     else if (l->regex)
         check_pattern(l, value, at, errors);
     if (l->format.n && !format_matches(l->format, text))
-        field_type_invalid(errors, at, value, "must be of type " STR_FMT, STR_ARG(l->format));
+        field_type_invalid(errors, at, value,
+                           STR_FMT " in body must be of type " STR_FMT ": " STR_FMT,
+                           STR_ARG(at ? field_path_text(errors->arena, at) : S("")),
+                           STR_ARG(l->format), STR_ARG(json_to_str(errors->arena, value)));
 }
 
 /* With a tolerance, since 0.3 is not a multiple of 0.1 in binary. */
@@ -163,13 +187,13 @@ static void check_number(const struct schema *s, const struct json *value,
     bool low = l->has & SCHEMA_EXCLUSIVE_MINIMUM ? n <= l->minimum : n < l->minimum;
     bool high = l->has & SCHEMA_EXCLUSIVE_MAXIMUM ? n >= l->maximum : n > l->maximum;
     if ((l->has & SCHEMA_HAS_MINIMUM) && low)
-        field_invalid(errors, at, value, "should be greater than %s%.15g",
-                      l->has & SCHEMA_EXCLUSIVE_MINIMUM ? "" : "or equal to ", l->minimum);
+        add_in_body(errors, at, value, "should be greater than %s%.15g",
+                    l->has & SCHEMA_EXCLUSIVE_MINIMUM ? "" : "or equal to ", l->minimum);
     if ((l->has & SCHEMA_HAS_MAXIMUM) && high)
-        field_invalid(errors, at, value, "should be less than %s%.15g",
-                      l->has & SCHEMA_EXCLUSIVE_MAXIMUM ? "" : "or equal to ", l->maximum);
+        add_in_body(errors, at, value, "should be less than %s%.15g",
+                    l->has & SCHEMA_EXCLUSIVE_MAXIMUM ? "" : "or equal to ", l->maximum);
     if ((l->has & SCHEMA_HAS_MULTIPLE) && !is_multiple(n, l->multiple_of))
-        field_invalid(errors, at, value, "should be a multiple of %.15g", l->multiple_of);
+        add_in_body(errors, at, value, "should be a multiple of %.15g", l->multiple_of);
     bool int32 = str_eqc(l->format, "int32");
     if (int32 && s->type == SCHEMA_INTEGER && (n < INT32_MIN || n > INT32_MAX))
         add_without_field(errors, at, "should be a 32-bit integer");
@@ -185,7 +209,8 @@ static void check_size(const struct schema_limits *l, const struct json *value,
     if (most >= 0 && value->n > most)
         field_too_many(errors, at, value->n, most);
     if (least > 0 && value->n < least)
-        field_invalid(errors, at, value, "should have at least %lld entries", (long long)least);
+        add_in_body(errors, at, value, "should have at least %lld %s", (long long)least,
+                    list ? "items" : "properties");
 }
 
 /* ---- alternatives */
@@ -263,7 +288,7 @@ static void check_embedded(const struct json *value, const struct field_path *up
         const struct json *name = json_get(value, names[i]);
         str text = json_text(name), group, rest = text;
         if (!name) {
-            field_required(errors, &at, "must not be empty");
+            field_required(errors, &at, NULL);
         } else if (!text.n) {
             field_invalid(errors, &at, name, "must be a non-empty string");
         } else if (i == 0) {
