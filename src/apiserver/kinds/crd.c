@@ -4,18 +4,10 @@
  *
  * A stored definition becomes one struct kind per version. They live in the arena of the caller, so a
  * change of the definition builds new kinds and drops the old arena as a whole. */
+#include "../schema/cel/cel_rules.h"
 #include "../schema/format.h"
 #include "../schema/types.h"
 #include "kind_hooks.h"
-
-static str to_lower(struct arena *a, str text)
-{
-    str copy = arena_str(a, text);
-    for (size_t i = 0; i < copy.n; i++)
-        if (copy.p[i] >= 'A' && copy.p[i] <= 'Z')
-            ((char *)copy.p)[i] = (char)(copy.p[i] | 32);
-    return copy;
-}
 
 /* singular and listKind follow from the kind. */
 static void fill_crd(struct arena *a, struct json *object)
@@ -23,7 +15,7 @@ static void fill_crd(struct arena *a, struct json *object)
     struct json *names = json_make(a, object, "spec", "names", NULL);
     str kind = json_text(json_get(names, "kind"));
     if (!json_text(json_get(names, "singular")).n && kind.n)
-        json_set_str(a, names, "singular", to_lower(a, kind));
+        json_set_str(a, names, "singular", arena_lower(a, kind));
     if (!json_text(json_get(names, "listKind")).n && kind.n)
         json_set_str(a, names, "listKind", arena_printf(a, STR_FMT "List", STR_ARG(kind)));
 }
@@ -120,9 +112,6 @@ static void prepare_crd(const struct kind_change *c, struct kind_env *env, struc
         record_stored_version(c, env->arena);
     if (!status && env->warn)
         warn_unknown_formats(c, env);
-    if (!status && env->warn && schema_has_cel_rules(json_at(c->object, "spec", "versions", NULL)))
-        env->warn(env->context,
-                  S("x-kubernetes-validations are stored but not enforced by this server"));
 }
 
 /* Adds the finalizer and the condition Terminating: a definition stays until its objects are
@@ -304,6 +293,7 @@ static struct kind *make_kind(struct arena *a, const struct json *crd, const str
     k->categories = copy_strings(a, json_get(names, "categories"), &k->n_categories);
     k->deprecation_warning = make_deprecation_warning(a, version, k);
     k->schema = make_schema(a, openapi);
+    k->rules = cel_validator_new(a, openapi, true);
     make_columns(a, version, k);
     make_selectable(a, version, k);
     make_subresources(a, version, k);
@@ -324,6 +314,12 @@ void kinds_from_crd(struct arena *a, const struct json *crd, struct kinds_list *
         if (json_bool(json_get(versions->items[i], "served"), false))
             ret->at[ret->n++] = all[i];
     }
-    for (uint32_t i = 0; i < json_len(versions); i++)
+    const struct json *conversion = json_at(crd, "spec", "conversion", NULL), *webhook = NULL;
+    if (str_eqc(json_text(json_get(conversion, "strategy")), "Webhook"))
+        webhook = json_copy(a, json_get(conversion, "webhook"));
+    for (uint32_t i = 0; i < json_len(versions); i++) {
         all[i]->storage = storage;
+        all[i]->conversion = webhook;
+        all[i]->generation = json_int(json_at(crd, "metadata", "generation", NULL), 0);
+    }
 }

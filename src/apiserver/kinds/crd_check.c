@@ -11,7 +11,7 @@
  *
  * So an error of a shared part is reported once, below the spec, and locate_part() decides where. Old names
  * survive in these paths too: "JSONPath" in a column, "version" for the first version. */
-#include "../schema/cel_check.h"
+#include "../schema/cel/cel_rules.h"
 #include "../schema/format.h"
 #include "kind_hooks.h"
 
@@ -243,7 +243,7 @@ static void check_schema(const struct json *openapi, const struct field_path *at
     size_t before = errors->n;
     schema_from_openapi(errors->arena, openapi, at, errors);
     if (errors->n == before)
-        cel_check_schema(openapi, at, errors);
+        cel_check_definition(openapi, at, errors);
 }
 
 /* ---- versions */

@@ -1,32 +1,57 @@
-/* What makes the conversion of a definition invalid.
+/* What makes the conversion of a definition invalid, and the rules for the address of any webhook.
  *
- * This server converts nothing but apiVersion and never calls a webhook, but a definition with a broken one
- * must be refused here as it is elsewhere. Errors have the paths of the internal type, where
+ * Errors have the paths of the internal type, where
  * webhookClientConfig and conversionReviewVersions are not nested below webhook. */
 #include "../schema/format.h"
 #include "kind_hooks.h"
 
-/* A webhook URL: https, a host, no user, fragment or query. */
-static void check_url(const struct json *url, const struct field_path *at,
-                      struct field_errors *errors)
+static struct json *new_text(const struct field_errors *errors, str text)
 {
-    str text = json_text(url), host;
-    bool https = str_starts(text, S("https://"));
-    size_t scheme = str_find(text, S("://"));
-    host = scheme == SIZE_MAX ? S("") : str_from(text, scheme + 3);
-    size_t end = 0;
-    while (end < host.n && !strchr("/?#", host.p[end]))
-        end++;
-    if (!https)
-        field_invalid(errors, at, url, "'https' is the only allowed URL scheme");
-    if (!end)
-        field_invalid(errors, at, url, "host must be specified");
-    if (str_find_char(str_upto(host, end), '@') != SIZE_MAX)
-        field_invalid(errors, at, url, "user information is not permitted in the URL");
-    if (str_find_char(text, '#') != SIZE_MAX)
-        field_invalid(errors, at, url, "fragments are not permitted in the URL");
-    if (str_find_char(text, '?') != SIZE_MAX)
-        field_invalid(errors, at, url, "query parameters are not permitted in the URL");
+    return json_new_str(errors->arena, text);
+}
+
+/* A webhook URL: https, a host, no user, fragment or query. Errors quote the part that is wrong. */
+void kind_check_webhook_url(const struct json *url, const struct field_path *at,
+                            struct field_errors *errors)
+{
+#define FORM "; desired format: https://host[/path]"
+    str rest = json_text(url), fragment = S(""), query = S(""), scheme = S(""), user = S("");
+    size_t cut = str_find_char(rest, '#');
+    if (cut != SIZE_MAX) {
+        fragment = str_from(rest, cut + 1);
+        rest = str_upto(rest, cut);
+    }
+    if ((cut = str_find_char(rest, '?')) != SIZE_MAX) {
+        query = str_from(rest, cut + 1);
+        rest = str_upto(rest, cut);
+    }
+    if ((cut = str_find(rest, S("://"))) != SIZE_MAX) {
+        scheme = str_upto(rest, cut);
+        rest = str_from(rest, cut + 3);
+    } else {
+        rest = S("");
+    }
+    str host = str_upto(rest, MIN(str_find_char(rest, '/'), rest.n));
+    bool has_user = (cut = str_find_char(host, '@')) != SIZE_MAX;
+    if (has_user) {
+        user = str_upto(host, cut);
+        host = str_from(host, cut + 1);
+    }
+    if (!str_eq_nocase(scheme, S("https")))
+        field_invalid(errors, at, new_text(errors, scheme),
+                      "'https' is the only allowed URL scheme" FORM);
+    if (!host.n)
+        field_invalid(errors, at, new_text(errors, host), "host must be specified" FORM);
+    if (has_user)
+        field_invalid(errors, at, new_text(errors, user),
+                      "user information is not permitted in the URL");
+    if (fragment.n)
+        field_invalid(errors, at, new_text(errors, fragment),
+                      "fragments are not permitted in the URL");
+    if (query.n)
+        field_invalid(errors, at, new_text(errors, query),
+                      "query parameters are not permitted in the URL");
+#undef FORM
 }
 
 /* A URL path whose segments are DNS subdomains. */
@@ -34,23 +59,24 @@ static void check_path(const struct json *path, const struct field_path *at,
                        struct field_errors *errors)
 {
     str text = json_text(path), part;
-    if (!path || str_eqc(text, "/"))
+    if (!text.n || str_eqc(text, "/"))
         return;
     if (!str_starts(text, S("/")))
         field_invalid(errors, at, path, "must start with a '/'");
+    text = str_from(text, 1);
     if (str_ends(text, S("/")))
         text.n--;
-    text = str_from(text, str_starts(text, S("/")));
-    while (str_cut(&text, '/', &part))
+    if (!text.n)
+        field_invalid(errors, at, path, "segment[0] may not be empty");
+    for (int i = 0; str_cut(&text, '/', &part); i++)
         if (!part.n)
-            field_invalid(errors, at, path, "segments may not be empty");
+            field_invalid(errors, at, path, "segment[%d] may not be empty", i);
         else if (format_dns_subdomain(part))
-            field_invalid(errors, at, path, "%s", format_dns_subdomain(part));
+            field_invalid(errors, at, path, "segment[%d]: %s", i, format_dns_subdomain(part));
 }
 
-/* A service reference of a webhook. */
-static void check_service(const struct json *service, const struct field_path *at,
-                          struct field_errors *errors)
+void kind_check_webhook_service(const struct json *service, const struct field_path *at,
+                                struct field_errors *errors)
 {
     const struct json *port = json_get(service, "port");
     if (!json_text(json_get(service, "name")).n)
@@ -58,7 +84,8 @@ static void check_service(const struct json *service, const struct field_path *a
     if (!json_text(json_get(service, "namespace")).n)
         field_required(errors, AT(at, "namespace"), NULL);
     if (json_int(port, 1) < 1 || json_int(port, 1) > 65535)
-        field_invalid(errors, AT(at, "port"), port, "must be between 1 and 65535, inclusive");
+        field_invalid(errors, AT(at, "port"), port,
+                      "port is not valid: must be between 1 and 65535, inclusive");
     check_path(json_get(service, "path"), AT(at, "path"), errors);
 }
 
@@ -72,34 +99,34 @@ static void check_config(const struct json *config, const struct field_path *at,
     else if (!url == !service)
         field_required(errors, at, "exactly one of url or service is required");
     else if (url)
-        check_url(url, AT(at, "url"), errors);
+        kind_check_webhook_url(url, AT(at, "url"), errors);
     else
-        check_service(service, AT(at, "service"), errors);
+        kind_check_webhook_service(service, AT(at, "service"), errors);
 }
 
-/* conversionReviewVersions: distinct, well-formed, and at least one that kube-apiserver can send. */
-static void check_reviews(const struct json *reviews, const struct field_path *at,
-                          struct field_errors *errors)
+/* Versions of reviews: distinct, well-formed, and at least one that kube-apiserver can send. */
+void kind_check_review_versions(const struct json *versions, const struct field_path *at,
+                                const char *if_none, struct field_errors *errors)
 {
     bool supported = false;
-    if (!json_len(reviews)) {
-        field_required(errors, at, NULL);
+    if (!json_len(versions)) {
+        field_required(errors, at, if_none);
         return;
     }
-    struct seen versions = seen_new(errors->arena, 1);
-    for (uint32_t i = 0; i < reviews->n; i++) {
+    struct seen seen = seen_new(errors->arena, 1);
+    for (uint32_t i = 0; i < versions->n; i++) {
         struct field_path item = { at, .index = i, .how = FIELD_INDEX };
-        const struct json *version = reviews->items[i];
+        const struct json *version = versions->items[i];
         const char *fault = format_dns_label_1035(json_text(version));
         supported = supported || str_eqc(json_text(version), "v1") ||
                     str_eqc(json_text(version), "v1beta1");
-        if (seen_value(&versions, version, i))
+        if (seen_value(&seen, version, i))
             field_invalid(errors, &item, version, "duplicate version");
         else if (fault)
             field_invalid(errors, &item, version, "%s", fault);
     }
     if (!supported)
-        field_invalid(errors, at, reviews, "must include at least one of v1, v1beta1");
+        field_invalid(errors, at, versions, "must include at least one of v1, v1beta1");
 }
 
 /* Strategy Webhook needs a client configuration; None must not have one. */
@@ -113,7 +140,7 @@ void crd_check_conversion(const struct json *conversion, const struct field_path
     struct field_path in_reviews = { at, .key = S("conversionReviewVersions") };
     if (webhook) {
         check_config(config, &in_config, errors);
-        check_reviews(reviews, &in_reviews, errors);
+        kind_check_review_versions(reviews, &in_reviews, NULL, errors);
         return;
     }
     if (config)

@@ -1,6 +1,10 @@
 /* Events, served by two APIs: core/v1, as they are stored, and events.k8s.io/v1, which has the same fields
- * under other names. The newer version converts by renaming and validates the stored form, then adds its
- * stricter rules. */
+ * under other names.
+ *
+ * The newer version is a view: objects are converted by renaming seven fields when they are read and written,
+ * so that an event created through one API is visible through the other under one resourceVersion. Validation
+ * runs on the stored form, then adds the stricter rules of the newer version, which apply only to clients that
+ * use it. */
 #include "../schema/format.h"
 #include "kind_hooks.h"
 
@@ -19,6 +23,7 @@ static const struct {
     { "reportingComponent", "reportingController" },
 };
 
+/* Keeps the value, which is the same under both names. */
 static void rename_field(struct arena *a, struct json *object, const char *from, const char *to)
 {
     struct json *value = json_get(object, from);

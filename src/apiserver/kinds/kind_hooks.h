@@ -29,7 +29,12 @@ extern const struct kind_hooks kind_hooks_namespace, kind_hooks_node, kind_hooks
     kind_hooks_event, kind_hooks_event_v1, kind_hooks_pvc, kind_hooks_deployment,
     kind_hooks_replicaset, kind_hooks_statefulset, kind_hooks_daemonset, kind_hooks_job,
     kind_hooks_hpa, kind_hooks_hpa_v1, kind_hooks_lease, kind_hooks_crd, kind_hooks_access_review,
-    kind_hooks_role, kind_hooks_binding;
+    kind_hooks_role, kind_hooks_binding, kind_hooks_policy, kind_hooks_policy_binding,
+    kind_hooks_cronjob, kind_hooks_ingress, kind_hooks_networkpolicy, kind_hooks_pv,
+    kind_hooks_podtemplate, kind_hooks_rc, kind_hooks_endpointslice, kind_hooks_resourceclaim,
+    kind_hooks_resourceslice, kind_hooks_storageclass, kind_hooks_csidriver, kind_hooks_webhooks,
+    kind_hooks_pdb, kind_hooks_quota, kind_hooks_limitrange, kind_hooks_priorityclass,
+    kind_hooks_flowschema, kind_hooks_prioritylevel, kind_hooks_csr, kind_hooks_apiservice;
 
 /* ---- shared by the kinds */
 
@@ -65,14 +70,25 @@ void kind_check_annotations(const struct json *annotations, const struct field_p
 /* The spec of a PersistentVolumeClaim, by itself or in a StatefulSet. */
 void kind_check_claim(const struct json *spec, const struct field_path *at,
                       struct field_errors *errors);
+/* A number, or a percentage as text, of at most `percent_max`; NULL is fine. */
+void kind_check_count_or_percent(const struct json *value, const struct field_path *at,
+                                 int64_t percent_max, struct field_errors *errors);
 /* matchLabels and matchExpressions. */
 void kind_check_selector(const struct json *selector, const struct field_path *at,
                          struct field_errors *errors);
-bool kind_selector_matches(const struct json *selector, const struct json *labels);
-bool kind_selector_is_empty(const struct json *selector);
 bool kind_selector_is_valid(const struct json *selector); /* well-formed, so it can be evaluated */
 /* The text form, as Scale has it: "app=web,tier in (a,b)". */
 str kind_selector_text(struct arena *a, const struct json *selector);
+
+/* Where a webhook is, by URL or service (crd_conversion.c); what it sees, by resource (policy_check.c). */
+void kind_check_webhook_url(const struct json *url, const struct field_path *at,
+                            struct field_errors *errors);
+void kind_check_webhook_service(const struct json *service, const struct field_path *at,
+                                struct field_errors *errors);
+void kind_check_review_versions(const struct json *versions, const struct field_path *at,
+                                const char *if_none, struct field_errors *errors);
+void kind_check_admission_rules(const struct json *rules, const struct field_path *up,
+                                struct field_errors *errors);
 
 /* Reports "field is immutable" unless both values are equal. */
 void kind_check_immutable(const struct json *object, const struct json *old,
@@ -128,8 +144,6 @@ void podspec_check_host(const struct json *spec, const struct field_path *up,
                         struct field_errors *errors);
 void podspec_check_resource_name(str name, const struct field_path *at,
                                  struct field_errors *errors);
-void podspec_check_resources(const struct json *resources, const struct field_path *at,
-                             struct field_errors *errors);
 const char *podspec_qos_class(
     const struct json *spec); /* "Guaranteed", "Burstable", "BestEffort" */
 

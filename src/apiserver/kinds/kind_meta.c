@@ -63,7 +63,7 @@ void kind_check_qualified(const struct json *name, const struct field_path *at,
     check_qualified(json_text(name), name, at, errors);
 }
 
-/* Like format_port_name(), but each broken rule is an error of its own. */
+/* A port name has 1 to 15 lower-case letters, digits and hyphens; each broken rule is an error of its own. */
 void kind_check_port_name(const struct json *name, const struct field_path *at,
                           struct field_errors *errors)
 {

@@ -34,6 +34,11 @@ static void set_at_path(struct arena *a, struct json *object, str path, struct j
 static str get_selector_text(const struct kind *k, struct arena *a, const struct json *object)
 {
     const struct json *selector = get_at_path(object, k->scale_selector_path);
+    if (str_eqc(k->kind, "ReplicationController")) { /* a plain map of labels */
+        struct json *labels = json_new_obj(a);
+        json_set(a, labels, S("matchLabels"), json_copy(a, selector));
+        return kind_selector_text(a, labels);
+    }
     return json_is(selector, JSON_OBJ) ? kind_selector_text(a, selector) : json_text(selector);
 }
 

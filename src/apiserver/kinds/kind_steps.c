@@ -11,6 +11,7 @@
  * The rule behind kind_prepare: a write to the main resource never changes the status, and a write to
  * /status changes nothing else. What the client sent for the other part is replaced by the stored value, not
  * refused, because clients send whole objects. */
+#include "../schema/cel/cel_rules.h"
 #include "../schema/types.h"
 #include "kind_hooks.h"
 
@@ -189,12 +190,13 @@ static void restore_all_but_status(const struct kind_change *c, struct arena *a)
 }
 
 /* True if the change counts as a new generation: any change of a custom resource outside of
- * metadata and status, any change of the spec of a built-in kind. */
+ * metadata and status, any change of the spec (or the webhooks) of a built-in kind. */
 static bool has_spec_changed(const struct kind *k, const struct json *object,
                              const struct json *old)
 {
     if (!k->custom)
-        return !json_eq(json_get(object, "spec"), json_get(old, "spec"));
+        return !json_eq(json_get(object, "spec"), json_get(old, "spec")) ||
+               !json_eq(json_get(object, "webhooks"), json_get(old, "webhooks"));
     bool status_apart = k->subresources & 1u << KIND_STATUS;
     for (int side = 0; side < 2; side++) {
         json_each(m, side ? old : object) {
@@ -241,7 +243,7 @@ void kind_prepare(const struct kind_change *c, struct kind_env *env, struct kind
             reset_status(k, env->arena, c->object);
     } else if (c->sub == KIND_STATUS) {
         restore_all_but_status(c, env->arena);
-    } else if (k->subresources & 1u << KIND_STATUS) {
+    } else if (k->subresources & 1u << KIND_STATUS && c->sub != KIND_APPROVAL) {
         restore_field(env->arena, c->object, c->old, "status");
     }
     if (c->old) /* set by the server only */
@@ -283,6 +285,30 @@ static void check_scale(const struct kind *k, const struct json *object,
     }
 }
 
+/* The CEL rules of a custom resource. They rely on the schema, so that some errors of it block them. */
+static void run_rules(const struct kind_change *c, struct kind_env *env,
+                      struct field_errors *errors)
+{
+    if (!c->kind->rules)
+        return;
+    for (size_t i = 0; i < errors->n_kept; i++) {
+        enum field_reason reason = errors->at[i].reason;
+        if (reason != FIELD_NOT_SUPPORTED && reason != FIELD_REQUIRED && reason != FIELD_TOO_LONG &&
+            reason != FIELD_TOO_MANY && reason != FIELD_TYPE_INVALID)
+            continue;
+        field_add(errors,
+                  (struct field_error){ .path = S("<nil>"),
+                                        .reason = FIELD_INVALID,
+                                        .message = S("Invalid value: null: some validation rules "
+                                                     "were not checked because the object was "
+                                                     "invalid; correct the existing errors to "
+                                                     "complete validation") });
+        return;
+    }
+    struct cel_validation run = { errors, env->warn, env->context, CEL_COST_OBJECT };
+    cel_validate(c->kind->rules, c->object, c->old, NULL, &run);
+}
+
 /* Runs every check, then warns if nothing was wrong. */
 void kind_validate(const struct kind_change *c, struct kind_env *env, struct kind_fault *ret_fault)
 {
@@ -297,6 +323,7 @@ void kind_validate(const struct kind_change *c, struct kind_env *env, struct kin
             field_invalid(errors, AT(NULL, "kind"), kind, "must be " STR_FMT, STR_ARG(k->kind));
         schema_validate(k->schema, c->object, c->old, NULL, errors);
         check_scale(k, c->object, errors);
+        run_rules(c, env, errors);
     } else {
         kind_check_schema(k->schema, c->object, NULL, errors);
         if (c->old && c->sub == KIND_MAIN && k->hooks && k->hooks->rules_twice)

@@ -49,8 +49,8 @@ static const struct entry entries[] = {
     { "", "v1", "Node", "nodes", "no", "", "core.v1.Node", STORED, SUB(STATUS), CLUSTER,
       &kind_hooks_node, &table_columns_node, "spec.unschedulable=false" },
     { "", "v1", "Pod", "pods", "po", "all", "core.v1.Pod", STORED,
-      SUB(STATUS) | SUB(RESIZE) | SUB(BINDING) | SUB(EVICTION), GENERATION | DELETE_RETURNS,
-      &kind_hooks_pod, &table_columns_pod,
+      SUB(STATUS) | SUB(RESIZE) | SUB(EPHEMERAL) | SUB(LOG) | SUB(BINDING) | SUB(EVICTION),
+      GENERATION | DELETE_RETURNS, &kind_hooks_pod, &table_columns_pod,
       "spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName "
       "spec.hostNetwork=false status.phase status.podIP status.podIPs status.nominatedNodeName" },
     { "", "v1", "ConfigMap", "configmaps", "cm", "", "core.v1.ConfigMap", STORED, 0, 0,
@@ -109,6 +109,98 @@ static const struct entry entries[] = {
     { "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions",
       "crd crds", "api-extensions", "apiextensions.v1.CustomResourceDefinition", STORED,
       SUB(STATUS), CLUSTER | GENERATION | PUT_NEEDS_RV, &kind_hooks_crd, &table_columns_crd },
+    { "admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy",
+      "validatingadmissionpolicies", "", "api-extensions",
+      "admissionregistration.v1.ValidatingAdmissionPolicy", STORED, SUB(STATUS),
+      CLUSTER | GENERATION, &kind_hooks_policy, &table_columns_policy },
+    { "admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding",
+      "validatingadmissionpolicybindings", "", "api-extensions",
+      "admissionregistration.v1.ValidatingAdmissionPolicyBinding", STORED, 0, CLUSTER | GENERATION,
+      &kind_hooks_policy_binding, &table_columns_policy_binding },
+    { "admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration",
+      "validatingwebhookconfigurations", "", "api-extensions",
+      "admissionregistration.v1.ValidatingWebhookConfiguration", STORED, 0, CLUSTER | GENERATION,
+      &kind_hooks_webhooks, &table_columns_webhooks },
+    { "admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration",
+      "mutatingwebhookconfigurations", "", "api-extensions",
+      "admissionregistration.v1.MutatingWebhookConfiguration", STORED, 0, CLUSTER | GENERATION,
+      &kind_hooks_webhooks, &table_columns_webhooks },
+    { "batch", "v1", "CronJob", "cronjobs", "cj", "all", "batch.v1.CronJob", STORED, SUB(STATUS),
+      GENERATION, &kind_hooks_cronjob, &table_columns_cronjob },
+    { "networking.k8s.io", "v1", "Ingress", "ingresses", "ing", "", "networking.v1.Ingress", STORED,
+      SUB(STATUS), GENERATION, &kind_hooks_ingress, &table_columns_ingress },
+    { "networking.k8s.io", "v1", "IngressClass", "ingressclasses", "", "",
+      "networking.v1.IngressClass", STORED, 0, CLUSTER | GENERATION, NULL,
+      &table_columns_ingressclass },
+    { "networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", "netpol", "",
+      "networking.v1.NetworkPolicy", STORED, 0, GENERATION, &kind_hooks_networkpolicy,
+      &table_columns_networkpolicy },
+    { "", "v1", "PersistentVolume", "persistentvolumes", "pv", "", "core.v1.PersistentVolume",
+      STORED, SUB(STATUS), CLUSTER | DELETE_RETURNS, &kind_hooks_pv, &table_columns_pv },
+    { "", "v1", "PodTemplate", "podtemplates", "", "", "core.v1.PodTemplate", STORED, 0,
+      GENERATION | DELETE_RETURNS, &kind_hooks_podtemplate, &table_columns_podtemplate },
+    { "", "v1", "ReplicationController", "replicationcontrollers", "rc", "all",
+      "core.v1.ReplicationController", STORED, SUB(STATUS) | SUB(SCALE),
+      GENERATION | ORPHANS_BY_DEFAULT, &kind_hooks_rc, &table_columns_rc },
+    { "storage.k8s.io", "v1", "StorageClass", "storageclasses", "sc", "", "storage.v1.StorageClass",
+      STORED, 0, CLUSTER | DELETE_RETURNS, &kind_hooks_storageclass, &table_columns_storageclass },
+    { "storage.k8s.io", "v1", "CSIDriver", "csidrivers", "", "", "storage.v1.CSIDriver", STORED, 0,
+      CLUSTER | DELETE_RETURNS, &kind_hooks_csidriver, &table_columns_csidriver },
+    { "storage.k8s.io", "v1", "CSINode", "csinodes", "", "", "storage.v1.CSINode", STORED, 0,
+      CLUSTER | DELETE_RETURNS, NULL, &table_columns_csinode },
+    { "storage.k8s.io", "v1", "CSIStorageCapacity", "csistoragecapacities", "", "",
+      "storage.v1.CSIStorageCapacity", STORED, 0, 0, NULL, &table_columns_role },
+    { "discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", "", "",
+      "discovery.v1.EndpointSlice", STORED, 0, GENERATION, &kind_hooks_endpointslice,
+      &table_columns_endpointslice },
+    { "apps", "v1", "ControllerRevision", "controllerrevisions", "", "",
+      "apps.v1.ControllerRevision", STORED, 0, 0, NULL, &table_columns_revision },
+    { "resource.k8s.io", "v1", "ResourceClaim", "resourceclaims", "", "",
+      "resource.v1.ResourceClaim", STORED, SUB(STATUS), DELETE_RETURNS, &kind_hooks_resourceclaim,
+      &table_columns_resourceclaim },
+    { "resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates", "", "",
+      "resource.v1.ResourceClaimTemplate", STORED, 0, DELETE_RETURNS, &kind_hooks_resourceclaim,
+      &table_columns_plain },
+    { "resource.k8s.io", "v1", "ResourceSlice", "resourceslices", "", "",
+      "resource.v1.ResourceSlice", STORED, 0, CLUSTER | GENERATION | DELETE_RETURNS,
+      &kind_hooks_resourceslice, &table_columns_resourceslice, "spec.nodeName spec.driver" },
+    { "resource.k8s.io", "v1", "DeviceClass", "deviceclasses", "", "", "resource.v1.DeviceClass",
+      STORED, 0, CLUSTER | GENERATION | DELETE_RETURNS, NULL, &table_columns_plain },
+    { "policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", "pdb", "",
+      "policy.v1.PodDisruptionBudget", STORED, SUB(STATUS), GENERATION, &kind_hooks_pdb,
+      &table_columns_pdb },
+    { "", "v1", "ResourceQuota", "resourcequotas", "quota", "", "core.v1.ResourceQuota", STORED,
+      SUB(STATUS), DELETE_RETURNS, &kind_hooks_quota, &table_columns_quota },
+    { "", "v1", "LimitRange", "limitranges", "limits", "", "core.v1.LimitRange", STORED, 0,
+      PUT_CREATES, &kind_hooks_limitrange, &table_columns_role },
+    { "", "v1", "Endpoints", "endpoints", "ep", "", "core.v1.Endpoints", STORED, 0, PUT_CREATES,
+      NULL, &table_columns_endpoints },
+    { "", "v1", "ComponentStatus", "componentstatuses", "cs", "", "core.v1.ComponentStatus",
+      KIND_GET | KIND_LIST, 0, CLUSTER, NULL, &table_columns_component },
+    { "scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", "pc", "",
+      "scheduling.v1.PriorityClass", STORED, 0, CLUSTER | GENERATION, &kind_hooks_priorityclass,
+      &table_columns_priorityclass },
+    { "node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", "", "", "node.v1.RuntimeClass", STORED,
+      0, CLUSTER, NULL, &table_columns_runtimeclass },
+    { "flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", "flowschemas", "", "",
+      "flowcontrol.v1.FlowSchema", STORED, SUB(STATUS), CLUSTER | GENERATION,
+      &kind_hooks_flowschema, &table_columns_flowschema },
+    { "flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration",
+      "prioritylevelconfigurations", "", "", "flowcontrol.v1.PriorityLevelConfiguration", STORED,
+      SUB(STATUS), CLUSTER | GENERATION, &kind_hooks_prioritylevel, &table_columns_prioritylevel },
+    { "certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests", "csr",
+      "", "certificates.v1.CertificateSigningRequest", STORED, SUB(STATUS) | SUB(APPROVAL), CLUSTER,
+      &kind_hooks_csr, &table_columns_csr, "spec.signerName" },
+    { "apiregistration.k8s.io", "v1", "APIService", "apiservices", "", "api-extensions",
+      "apiregistration.v1.APIService", STORED, SUB(STATUS), CLUSTER, &kind_hooks_apiservice,
+      &table_columns_apiservice },
+    { "networking.k8s.io", "v1", "IPAddress", "ipaddresses", "ip", "", "networking.v1.IPAddress",
+      STORED, 0, CLUSTER, NULL, &table_columns_ipaddress },
+    { "networking.k8s.io", "v1", "ServiceCIDR", "servicecidrs", "", "", "networking.v1.ServiceCIDR",
+      STORED, SUB(STATUS), CLUSTER, NULL, &table_columns_servicecidr },
+    { "storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", "", "",
+      "storage.v1.VolumeAttachment", STORED, SUB(STATUS), CLUSTER | DELETE_RETURNS, NULL,
+      &table_columns_volumeattachment },
     { "authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", "", "",
       "authentication.v1.SelfSubjectReview", KIND_CREATE, 0, CLUSTER | ANSWER_ONLY, NULL,
       &table_columns_plain },
@@ -133,6 +225,9 @@ const char *const kind_sub_names[KIND_SUB_N] = { [KIND_MAIN] = "",
                                                  [KIND_STATUS] = "status",
                                                  [KIND_SCALE] = "scale",
                                                  [KIND_RESIZE] = "resize",
+                                                 [KIND_EPHEMERAL] = "ephemeralcontainers",
+                                                 [KIND_APPROVAL] = "approval",
+                                                 [KIND_LOG] = "log",
                                                  [KIND_FINALIZE] = "finalize",
                                                  [KIND_BINDING] = "binding",
                                                  [KIND_EVICTION] = "eviction",
@@ -177,13 +272,25 @@ static void read_selectable(struct kind *k, const char *text)
     k->selectable = fields;
 }
 
-static str to_lower(const char *text)
+/* Makes the columns of a kind from their text. */
+static void read_columns(struct kind *k, const char *text)
 {
-    str copy = arena_str(&builtin.arena, str_c(text));
-    for (char *c = (char *)copy.p; *c; c++)
-        if (*c >= 'A' && *c <= 'Z')
-            *c = (char)(*c | 32);
-    return copy;
+    struct kind_column *columns = arena_array(&builtin.arena, 16, sizeof(*columns));
+    str rest = str_c(text), word;
+    while (rest.n && str_cut(&rest, '|', &word)) {
+        assert(k->n_columns < 16);
+        struct kind_column *c = &columns[k->n_columns++];
+        c->priority = word.p[0] == '*';
+        word = str_from(word, (size_t)c->priority);
+        size_t colon = str_find_char(word, ':');
+        str type = colon == SIZE_MAX ? S("string") : str_from(word, colon + 1);
+        word = str_upto(word, colon);
+        c->name = arena_printf(&builtin.arena, STR_FMT, STR_ARG(word)).p;
+        c->type = arena_printf(&builtin.arena, STR_FMT, STR_ARG(type)).p;
+        c->format = str_eqc(word, "Name") ? "name" : "";
+        c->description = "";
+    }
+    k->columns = columns;
 }
 
 /* Turns an entry into a kind. */
@@ -195,7 +302,7 @@ static void load_kind(const struct entry *e, struct kind *k)
         .kind = str_c(e->kind),
         .list_kind = arena_printf(&builtin.arena, STR_FMT "List", STR_ARG(str_c(e->kind))),
         .plural = str_c(e->plural),
-        .singular = to_lower(e->kind),
+        .singular = arena_lower(&builtin.arena, str_c(e->kind)),
         .namespaced = !(e->flags & CLUSTER),
         .verbs = e->verbs,
         .subresources = e->subresources,
@@ -218,6 +325,8 @@ static void load_kind(const struct entry *e, struct kind *k)
         k->scale_status_path = S(".status.replicas");
         k->scale_selector_path = S(".spec.selector");
     }
+    if (e->columns->columns)
+        read_columns(k, e->columns->columns);
     k->short_names = split_words(e->short_names, &k->n_short_names);
     k->categories = split_words(e->categories, &k->n_categories);
     read_selectable(k, e->selectable ? e->selectable : "");

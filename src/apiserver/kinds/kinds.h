@@ -53,12 +53,16 @@ struct kind_env {
     void *context;
     /* The stored object, or NULL; valid until the request ends. */
     const struct json *(*lookup)(void *context, const struct kind *k, str ns, str name);
+    /* All stored objects of a kind in a namespace ("": all), those not committed yet included; NULL: not available. */
+    const struct json *(*list)(void *context, const struct kind *k, str ns);
     /* True if the JSON text of a stored service contains `text`: an address or a node port. */
     bool (*service_holds)(void *context, str text);
     /* Sets used[i] for each node port first + i in use; NULL: service_holds is called for each. */
     void (*service_ports)(void *context, bool *used, int64_t first, int64_t n);
     /* Called once per header "Warning: 299 - <text>". */
     void (*warn)(void *context, str text);
+    bool no_accounts;        /* pods need no service account */
+    const struct json *user; /* who asks: username, uid, groups, extra; or NULL */
 };
 
 struct kind_change {
@@ -97,6 +101,10 @@ void kind_validate(const struct kind_change *change, struct kind_env *env,
 const char *const *kind_reset_fields(const struct kind *k, enum kind_sub sub);
 
 /* ---- selectors, grace */
+
+/* Label selectors: matchLabels and matchExpressions. */
+bool kind_selector_matches(const struct json *selector, const struct json *labels);
+bool kind_selector_is_empty(const struct json *selector);
 
 /* The value that a field selector compares; false if the kind does not support the label. */
 bool kind_field_value(const struct kind *k, const struct json *object, str label, str *ret_value);

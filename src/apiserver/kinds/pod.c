@@ -8,7 +8,9 @@
  * The rules of the spec itself are in podspec_check.c and its neighbors, shared with pod templates. To decide
  * whether an update changes only what it may, the new spec is copied, the mutable fields are set back to their
  * old values, and the rest must be equal: restore_mutable_fields(). */
+#include "../schema/format.h"
 #include "kind_hooks.h"
+#include "quota.h"
 
 #include "../../base/rfc3339.h"
 
@@ -72,22 +74,37 @@ void kind_pod_refuse(const struct kind_change *c, struct kind_env *env, struct k
                                 STR_ARG(name), STR_ARG(why)));
 }
 
-/* The priority follows from the class; only the two system classes exist here. */
+/* The class that a pod names, or the default one. NULL: there is none. */
+static const struct json *find_priority_class(struct kind_env *env, str name)
+{
+    const struct kind *k = kinds_find(S("scheduling.k8s.io"), S("v1"), S("priorityclasses"));
+    if (name.n)
+        return env->lookup ? env->lookup(env->context, k, S(""), name) : NULL;
+    const struct json *all = env->list ? env->list(env->context, k, S("")) : NULL;
+    for (uint32_t i = 0; i < json_len(all); i++) {
+        const struct json *is = json_get(all->items[i], "globalDefault");
+        if (json_is(is, JSON_BOOL) && is->boolean)
+            return all->items[i];
+    }
+    return NULL;
+}
+
+/* The priority and the preemption policy follow from the class. */
 static void set_priority(const struct kind_change *c, struct kind_env *env, struct json *spec,
                          struct kind_fault *fault)
 {
-    str class = json_text(json_get(spec, "priorityClassName"));
-    int64_t priority = 0;
-    if (str_eqc(class, "system-node-critical"))
-        priority = 2000001000;
-    else if (str_eqc(class, "system-cluster-critical"))
-        priority = 2000000000;
-    else if (class.n)
+    str name = json_text(json_get(spec, "priorityClassName"));
+    const struct json *class = find_priority_class(env, name);
+    int64_t priority = json_int(json_get(class, "value"), 0);
+    if (name.n && !class)
         kind_pod_refuse(c, env, fault,
                         arena_printf(env->arena, "no PriorityClass with name " STR_FMT " was found",
-                                     STR_ARG(class)));
+                                     STR_ARG(name)));
     const struct json *given = json_get(spec, "priority"),
                       *policy = json_get(spec, "preemptionPolicy");
+    str wanted = json_text(json_get(class, "preemptionPolicy"));
+    if (!wanted.n)
+        wanted = S("PreemptLowerPriority");
     if (given && json_int(given, 0) != priority)
         kind_pod_refuse(
             c, env, fault,
@@ -96,29 +113,76 @@ static void set_priority(const struct kind_change *c, struct kind_env *env, stru
                          "priority admission controller computed %lld from the given "
                          "PriorityClass name",
                          (long long)json_int(given, 0), (long long)priority));
-    if (policy && !str_eqc(json_text(policy), "PreemptLowerPriority"))
+    if (policy && !str_eq(json_text(policy), wanted))
         kind_pod_refuse(
             c, env, fault,
             S("the string value of PreemptionPolicy must not differ from that of the PriorityClass"));
     json_set_int(env->arena, spec, "priority", priority);
+    if (class && !name.n)
+        json_set_str(env->arena, spec, "priorityClassName",
+                     json_text(json_at(class, "metadata", "name", NULL)));
     if (!policy)
-        json_set_str(env->arena, spec, "preemptionPolicy", S("PreemptLowerPriority"));
+        json_set_str(env->arena, spec, "preemptionPolicy", wanted);
 }
 
-/* There are no RuntimeClasses here, and only a RuntimeClass can define overhead. */
-static void refuse_runtime_class(const struct kind_change *c, struct kind_env *env,
-                                 const struct json *spec, struct kind_fault *fault)
+/* The class must exist. It sets the overhead of the pod and narrows the nodes it runs on. */
+static void use_runtime_class(const struct kind_change *c, struct kind_env *env, struct json *spec,
+                              struct kind_fault *fault)
 {
-    str class = json_text(json_get(spec, "runtimeClassName"));
-    if (class.n)
+    str name = json_text(json_get(spec, "runtimeClassName"));
+    const struct kind *k = kinds_find(S("node.k8s.io"), S("v1"), S("runtimeclasses"));
+    const struct json *class =
+        name.n && env->lookup ? env->lookup(env->context, k, S(""), name) : NULL;
+    const struct json *overhead = json_at(class, "overhead", "podFixed", NULL);
+    const struct json *given = json_get(spec, "overhead");
+    struct arena *a = env->arena;
+    if (name.n && !class)
         kind_pod_refuse(c, env, fault,
-                        arena_printf(env->arena,
-                                     "pod rejected: RuntimeClass \"" STR_FMT "\" not found",
-                                     STR_ARG(class)));
-    else if (json_len(json_get(spec, "overhead")))
+                        arena_printf(a, "pod rejected: RuntimeClass \"" STR_FMT "\" not found",
+                                     STR_ARG(name)));
+    else if (json_len(given) && !json_len(overhead))
         kind_pod_refuse(
             c, env, fault,
             S("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"));
+    else if (json_len(given) && !json_eq(given, overhead))
+        kind_pod_refuse(c, env, fault,
+                        S("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined "
+                          "Overhead"));
+    else if (json_len(overhead))
+        json_set(a, spec, S("overhead"), json_copy(a, overhead));
+    json_each(m, json_at(class, "scheduling", "nodeSelector", NULL)) {
+        struct json *selector = json_make(a, spec, "nodeSelector", NULL);
+        const struct json *was = json_get_str(selector, m->key);
+        if (was && !json_eq(was, m->value))
+            kind_pod_refuse(c, env, fault,
+                            arena_printf(a,
+                                         "pod rejected: conflict: runtimeClass.scheduling."
+                                         "nodeSelector[" STR_FMT "] differs from that of the pod",
+                                         STR_ARG(m->key)));
+        json_set(a, selector, m->key, json_copy(a, m->value));
+    }
+    const struct json *more = json_at(class, "scheduling", "tolerations", NULL);
+    for (uint32_t i = 0; i < json_len(more); i++) {
+        struct json *list = json_get(spec, "tolerations");
+        if (!list)
+            json_set(a, spec, S("tolerations"), list = json_new_arr(a));
+        json_push(a, list, json_copy(a, more->items[i]));
+    }
+}
+
+/* Defaults and bounds of the namespace. */
+static void use_limit_ranges(const struct kind_change *c, struct kind_env *env,
+                             struct kind_fault *fault)
+{
+    const struct kind *k = kinds_find(S(""), S("v1"), S("limitranges"));
+    str ns = json_text(json_at(c->object, "metadata", "namespace", NULL));
+    const struct json *ranges = env->list ? env->list(env->context, k, ns) : NULL;
+    if (!json_len(ranges))
+        return;
+    kind_limits_fill(env->arena, ranges, c->object);
+    str why = kind_limits_refusal(env->arena, ranges, c->kind, c->object);
+    if (why.n)
+        kind_pod_refuse(c, env, fault, why);
 }
 
 /* Defaults to "default"; the account must exist, and lends its pull secrets. */
@@ -126,6 +190,8 @@ static void set_service_account(const struct kind_change *c, struct kind_env *en
                                 struct json *spec, struct kind_fault *fault)
 {
     str name = json_text(json_get(spec, "serviceAccountName"));
+    if (env->no_accounts)
+        return;
     if (!name.n)
         name = S("default");
     json_set_str(env->arena, spec, "serviceAccountName", name);
@@ -154,9 +220,10 @@ static void prepare_create(const struct kind_change *c, struct kind_env *env,
 {
     struct arena *a = env->arena;
     struct json *spec = json_make(a, c->object, "spec", NULL);
+    use_limit_ranges(c, env, fault);
     set_service_account(c, env, spec, fault);
     set_priority(c, env, spec, fault);
-    refuse_runtime_class(c, env, spec, fault);
+    use_runtime_class(c, env, spec, fault);
     add_tolerations(a, spec);
     struct json *status = json_make(a, c->object, "status", NULL);
     json_set_str(a, status, "phase", S("Pending"));
@@ -199,6 +266,18 @@ static void prepare_update(const struct kind_change *c, struct arena *a)
     kind_pod_set_generation(c, a);
 }
 
+/* Nothing changes but the ephemeral containers. */
+static void prepare_ephemeral(const struct kind_change *c, struct arena *a)
+{
+    struct json *given = json_at(c->object, "spec", "ephemeralContainers", NULL);
+    struct json *spec = json_copy(a, json_get(c->old, "spec"));
+    json_del(spec, S("ephemeralContainers"));
+    if (json_len(given))
+        json_set(a, spec, S("ephemeralContainers"), given);
+    json_set(a, c->object, S("spec"), spec);
+    kind_pod_set_generation(c, a);
+}
+
 /* Dispatches by subresource. */
 static void prepare_pod(const struct kind_change *c, struct kind_env *env, struct kind_fault *fault)
 {
@@ -208,6 +287,8 @@ static void prepare_pod(const struct kind_change *c, struct kind_env *env, struc
         prepare_update(c, env->arena);
     } else if (c->sub == KIND_RESIZE) {
         kind_pod_prepare_resize(c, env, fault);
+    } else if (c->sub == KIND_EPHEMERAL) {
+        prepare_ephemeral(c, env->arena);
     } else if (c->sub == KIND_STATUS) {
         struct json *status = json_make(env->arena, c->object, "status", NULL);
         const struct json *qos = json_at(c->old, "status", "qosClass", NULL);
@@ -370,6 +451,48 @@ static void check_tokens(const struct json *spec, const struct field_path *at,
     }
 }
 
+/* Ephemeral containers are added, never changed or removed, and have names of their own. */
+static void check_ephemeral(const struct kind_change *c, const struct field_path *up,
+                            struct field_errors *errors)
+{
+    static const char *const lists[] = { "containers", "initContainers" };
+    struct field_path at = { up, .key = S("ephemeralContainers") };
+    const struct json *now = json_at(c->object, "spec", "ephemeralContainers", NULL);
+    const struct json *was = json_at(c->old, "spec", "ephemeralContainers", NULL);
+    struct seen names = seen_new(errors->arena, 1);
+    for (size_t i = 0; i < countof(lists); i++) {
+        const struct json *list = json_at(c->object, "spec", lists[i], NULL);
+        for (uint32_t n = 0; n < json_len(list); n++)
+            seen_value(&names, json_get(list->items[n], "name"), n);
+    }
+    for (uint32_t i = 0; i < json_len(now); i++) {
+        const struct json *name = json_get(now->items[i], "name");
+        if (!json_text(name).n)
+            field_required(errors, AT(AT_INDEX(&at, i), "name"), "");
+        else if (format_dns_label(json_text(name)))
+            field_invalid(errors, AT(AT_INDEX(&at, i), "name"), name, "%s",
+                          format_dns_label(json_text(name)));
+        else if (seen_value(&names, name, i))
+            field_duplicate(errors, AT(AT_INDEX(&at, i), "name"), name);
+        if (!json_text(json_get(now->items[i], "image")).n)
+            field_required(errors, AT(AT_INDEX(&at, i), "image"), "");
+    }
+    for (uint32_t i = 0; i < json_len(was); i++) {
+        const struct json *name = json_get(was->items[i], "name"), *kept = NULL;
+        for (uint32_t n = 0; n < json_len(now) && !kept; n++)
+            if (json_eq(json_get(now->items[n], "name"), name))
+                kept = now->items[n];
+        if (!kept)
+            field_forbidden(errors, &at,
+                            "existing ephemeral containers \"" STR_FMT "\" may not be removed",
+                            STR_ARG(json_text(name)));
+        else if (!json_eq(kept, was->items[i]))
+            field_forbidden(errors, &at,
+                            "existing ephemeral containers \"" STR_FMT "\" may not be changed",
+                            STR_ARG(json_text(name)));
+    }
+}
+
 /* The rules of the spec, then those of the operation. */
 static void validate_pod(const struct kind_change *c, struct kind_env *env UNUSED,
                          struct field_errors *errors)
@@ -381,7 +504,9 @@ static void validate_pod(const struct kind_change *c, struct kind_env *env UNUSE
     }
     podspec_check(json_get(c->object, "spec"), &spec, (struct podspec_rules){ 0 }, errors);
     check_tokens(json_get(c->object, "spec"), &spec, errors);
-    if (c->sub == KIND_RESIZE)
+    if (c->sub == KIND_EPHEMERAL)
+        check_ephemeral(c, &spec, errors);
+    else if (c->sub == KIND_RESIZE)
         kind_pod_check_resize(c, errors);
     else if (c->old)
         check_update(c, errors);

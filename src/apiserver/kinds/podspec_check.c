@@ -100,8 +100,8 @@ static bool has_cpu_or_memory(const struct json *resources)
 }
 
 /* Requests and limits of a container or of the whole pod. */
-void podspec_check_resources(const struct json *resources, const struct field_path *at,
-                             struct field_errors *errors)
+static void podspec_check_resources(const struct json *resources, const struct field_path *at,
+                                    struct field_errors *errors)
 {
     const struct json *limits = json_get(resources, "limits");
     const struct json *requests = json_get(resources, "requests");

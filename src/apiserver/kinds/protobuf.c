@@ -392,7 +392,7 @@ static const struct schema_message *find_message(struct arena *a, str api_versio
     return NULL;
 }
 
-bool protobuf_has_magic(str body)
+static bool protobuf_has_magic(str body)
 {
     return body.n >= 4 && memcmp(body.p, "k8s", 4) == 0;
 }

@@ -8,8 +8,6 @@
 
 #include "../../json/json.h"
 
-bool protobuf_has_magic(str body); /* true for a body that starts with "k8s\0" */
-
 /* -ENOTSUP: a kind without field numbers (respond 415); -EINVAL: a malformed body (respond 400). */
 int protobuf_decode(struct arena *a, str body, struct json **ret, err_t *e);
 

@@ -8,6 +8,24 @@
 
 #define GROUP "rbac.authorization.k8s.io"
 
+/* An aggregated role selects others by their labels. */
+static void check_aggregation(const struct json *rule, struct field_errors *errors)
+{
+    struct field_path at = { NULL, .key = S("aggregationRule") },
+                      up = { &at, .key = S("clusterRoleSelectors") };
+    const struct json *selectors = json_get(rule, "clusterRoleSelectors");
+    if (rule && !json_len(selectors))
+        field_required(errors, &up,
+                       "at least one clusterRoleSelector required if aggregationRule is non-nil");
+    for (size_t i = 0; i < json_len(selectors); i++) {
+        size_t before = errors->n;
+        kind_check_selector(json_item(selectors, i), AT_INDEX(&up, i), errors);
+        if (errors->n > before)
+            field_invalid(errors, AT_INDEX(&up, i), json_item(selectors, i),
+                          "invalid label selector.");
+    }
+}
+
 /* A rule is about resources or about paths, and only a ClusterRole may have paths. */
 static void validate_role(const struct kind_change *c, struct kind_env *env UNUSED,
                           struct field_errors *errors)
@@ -37,6 +55,7 @@ static void validate_role(const struct kind_change *c, struct kind_env *env UNUS
             field_required(errors, AT(here, "resources"),
                            "resource rules must supply at least one resource");
     }
+    check_aggregation(json_get(c->object, "aggregationRule"), errors);
 }
 
 /* Without rules the field is null, not an empty list. */

@@ -6,6 +6,7 @@
  * changed; where that depends on another field (`immutable` of a ConfigMap), it is checked here. */
 #include "../schema/format.h"
 #include "kind_hooks.h"
+#include "quota.h"
 
 #include "../../base/base64.h"
 #include "../../base/quantity.h"
@@ -477,6 +478,16 @@ static void prepare_pvc(const struct kind_change *c, struct kind_env *env, struc
         sync_data_sources(a, json_make(a, c->object, "spec", NULL), !c->old);
     if (c->old)
         return;
+    const struct kind *ranges = kinds_find(S(""), S("v1"), S("limitranges"));
+    str ns = json_text(json_get(metadata, "namespace"));
+    str why = env->list
+                  ? kind_limits_refusal(a, env->list(env->context, ranges, ns), c->kind, c->object)
+                  : S("");
+    if (why.n)
+        kind_fault_set(fault, 403, "Forbidden",
+                       arena_printf(a,
+                                    "persistentvolumeclaims \"" STR_FMT "\" is forbidden: " STR_FMT,
+                                    STR_ARG(json_text(json_get(metadata, "name"))), STR_ARG(why)));
     if (!(list = json_get(metadata, "finalizers")))
         json_set(a, metadata, S("finalizers"), list = json_new_arr(a));
     if (!list_has(list, S("kubernetes.io/pvc-protection")))

@@ -1,5 +1,12 @@
-/* Builds a Table: column definitions, and one row per object. Cells of built-in kinds come from
- * table_cells.c, table_pod.c and table_hpa.c; cells of custom resources from the JSONPath of each column. */
+/* Builds a Table: column definitions, and one row per object. It is what `kubectl get` asks for instead of the
+ * objects.
+ *
+ *   kind->columns   name, type and priority of each column; custom resources add a JSONPath
+ *   kind->cells     a function for built-in kinds: table_cells.c, table_pod.c, table_hpa.c
+ *   no function     the JSONPath of each column, converted to the type of the column
+ *
+ * A row also carries as much of its object as the client asked for: nothing, metadata (the default), or all of
+ * it. Ages are computed from the `now` of the request, so that one table is consistent in itself. */
 #include "table.h"
 
 #include "kind_hooks.h"

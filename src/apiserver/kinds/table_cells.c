@@ -113,10 +113,12 @@ void table_cells_namespace(struct arena *a, const struct json *object, int64_t n
     table_cell_text(a, cells, age_of(a, object, now_ns));
 }
 
+/* The number of entries: of a ConfigMap, or of the webhooks in a configuration. */
 void table_cells_configmap(struct arena *a, const struct json *object, int64_t now_ns,
                            struct json *cells)
 {
-    size_t n = json_len(json_get(object, "data")) + json_len(json_get(object, "binaryData"));
+    size_t n = json_len(json_get(object, "data")) + json_len(json_get(object, "binaryData")) +
+               json_len(json_get(object, "webhooks"));
     table_cell_text(a, cells, name_of(object));
     table_cell_int(a, cells, (int64_t)n);
     table_cell_text(a, cells, age_of(a, object, now_ns));
@@ -345,15 +347,6 @@ static const struct json *get_either(const struct json *object, const char *core
     return value ? value : json_get(object, other);
 }
 
-static str to_lower(struct arena *a, str text)
-{
-    str copy = arena_str(a, text);
-    for (size_t i = 0; i < copy.n; i++)
-        if (copy.p[i] >= 'A' && copy.p[i] <= 'Z')
-            ((char *)copy.p)[i] = (char)(copy.p[i] | 32);
-    return copy;
-}
-
 /* Component and host, from the older or the newer fields. */
 static str format_event_source(struct arena *a, const struct json *event)
 {
@@ -384,7 +377,7 @@ void table_cells_event(struct arena *a, const struct json *object, int64_t now_n
         last = json_get(series, "lastObservedTime");
         count = json_int(json_get(series, "count"), count);
     }
-    str kind = to_lower(a, json_text(json_get(about, "kind")));
+    str kind = arena_lower(a, json_text(json_get(about, "kind")));
     str name = json_text(json_get(about, "name"));
     table_cell_text(a, cells, table_cell_age(a, last, now_ns));
     table_cell_text(a, cells, json_text(json_get(object, "type")));
@@ -403,7 +396,7 @@ void table_cells_event(struct arena *a, const struct json *object, int64_t now_n
 /* ---- PersistentVolumeClaim */
 
 /* RWO, ROX, RWX and RWOP, in this order. */
-static str format_access_modes(struct arena *a, const struct json *claim)
+str table_access_modes(struct arena *a, const struct json *list)
 {
     static const struct {
         const char *mode, *shown;
@@ -411,7 +404,6 @@ static str format_access_modes(struct arena *a, const struct json *claim)
                   { "ReadOnlyMany", "ROX" },
                   { "ReadWriteMany", "RWX" },
                   { "ReadWriteOncePod", "RWOP" } };
-    const struct json *list = json_at(claim, "status", "accessModes", NULL);
     auto_buf struct buf text = { 0 };
     for (size_t i = 0; i < countof(modes); i++)
         for (uint32_t j = 0; j < json_len(list); j++)
@@ -432,7 +424,9 @@ void table_cells_pvc(struct arena *a, const struct json *object, int64_t now_ns,
     table_cell_text(a, cells, json_text(json_at(object, "spec", "volumeName", NULL)));
     str capacity = json_text(json_at(object, "status", "capacity", "storage", NULL));
     table_cell_text(a, cells, !bound ? S("") : capacity.n ? capacity : S("0"));
-    table_cell_text(a, cells, bound ? format_access_modes(a, object) : S(""));
+    table_cell_text(a, cells,
+                    bound ? table_access_modes(a, json_at(object, "status", "accessModes", NULL))
+                          : S(""));
     table_cell_text(a, cells, json_text(json_at(object, "spec", "storageClassName", NULL)));
     table_cell_text_or(a, cells,
                        json_text(json_at(object, "spec", "volumeAttributesClassName", NULL)),

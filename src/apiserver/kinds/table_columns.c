@@ -22,6 +22,8 @@ TABLE(serviceaccount, table_cells_plain, NAME, AGE);
 TABLE(namespace, table_cells_namespace, NAME, COLUMN("Status", "string", "Active or Terminating."),
       AGE);
 TABLE(configmap, table_cells_configmap, NAME, COLUMN("Data", "string", "Number of entries."), AGE);
+TABLE(webhooks, table_cells_configmap, NAME,
+      COLUMN("Webhooks", "integer", "Number of webhooks in the configuration."), AGE);
 TABLE(secret, table_cells_secret, NAME, COLUMN("Type", "string", "Type of the secret."),
       COLUMN("Data", "string", "Number of entries."), AGE);
 TABLE(lease, table_cells_lease, NAME, COLUMN("Holder", "string", "Identity of the current holder."),

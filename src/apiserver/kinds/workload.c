@@ -172,8 +172,8 @@ static int64_t parse_count_or_percent(const struct json *value, bool *ret_percen
 }
 
 /* Reports a number below zero or a percentage above `percent_max`. */
-static void check_count_or_percent(const struct json *value, const struct field_path *at,
-                                   int64_t percent_max, struct field_errors *errors)
+void kind_check_count_or_percent(const struct json *value, const struct field_path *at,
+                                 int64_t percent_max, struct field_errors *errors)
 {
     bool percent = false;
     if (!value)
@@ -210,8 +210,8 @@ static void check_deployment_strategy(const struct json *spec, const struct fiel
     }
     const struct json *unavailable = json_get(rolling, "maxUnavailable");
     const struct json *surge = json_get(rolling, "maxSurge");
-    check_count_or_percent(unavailable, AT(&in, "maxUnavailable"), 100, errors);
-    check_count_or_percent(surge, AT(&in, "maxSurge"), INT32_MAX, errors);
+    kind_check_count_or_percent(unavailable, AT(&in, "maxUnavailable"), 100, errors);
+    kind_check_count_or_percent(surge, AT(&in, "maxSurge"), INT32_MAX, errors);
     bool percent = false;
     if (unavailable && surge && parse_count_or_percent(unavailable, &percent) == 0 &&
         parse_count_or_percent(surge, &percent) == 0)
@@ -407,8 +407,8 @@ static void check_daemonset_rollout(const struct json *rolling, const struct fie
             over = parse_count_or_percent(surge, &percent);
     bool some_out = out > 0 || (out < 0 && json_is(unavailable, JSON_INT));
     bool some_over = over > 0 || (over < 0 && json_is(surge, JSON_INT));
-    check_count_or_percent(unavailable, AT(at, "maxUnavailable"), 100, errors);
-    check_count_or_percent(surge, AT(at, "maxSurge"), 100, errors);
+    kind_check_count_or_percent(unavailable, AT(at, "maxUnavailable"), 100, errors);
+    kind_check_count_or_percent(surge, AT(at, "maxSurge"), 100, errors);
     if (some_out && some_over)
         field_invalid(errors, AT(at, "maxSurge"), surge,
                       "may not be set when maxUnavailable is non-zero");
