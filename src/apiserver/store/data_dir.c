@@ -18,7 +18,8 @@
 static bool is_ours(const char *name)
 {
     static const char *const names[] = { "admin.token", "reader.token", "accounts.key", "ca.crt",
-                                         "ca.key",      "kubeconfig",   "state.db",     "nodes" };
+                                         "ca.key",      "kubeconfig",   "state.db",     "nodes",
+                                         "clock",       "page.url",     "page.session" };
     static const char *const suffixes[] = { "", ".new", ".new-wal", "-wal", "-mark", "-reserve" };
     for (size_t i = 0; i < countof(names); i++) {
         size_t n = strlen(names[i]);

@@ -1,4 +1,18 @@
-/* Commits, and the maintenance between them. See the head of db.c for the invariants. */
+/* Commits, and the maintenance between them. The head of db.c has the invariants; this file keeps them.
+ *
+ *   db_commit    seal a damaged end of the log -> BEGIN, rows, COMMIT -> mark -> acknowledge
+ *   db_tidy      one small step of maintenance, when the store is idle or the log is too long
+ *
+ * Three files take part. SQLite's database and its log hold the rows. The mark, a few bytes of our own, holds
+ * the last acknowledged revision, so that a start can notice a lost or older log. The reserve is empty space
+ * that is given up when the disk is full, so that deletions still work and can make room.
+ *
+ * A commit is acknowledged only after its mark is written. The mark is synced at most once per MARK_SYNC_NS:
+ * after a power failure it may lag behind the log, which is harmless, but it is never ahead of it.
+ *
+ * After a failed attempt, pages of the refused transaction may be behind the end of the log, and a later crash
+ * could bring them back. `unsealed` remembers this; the next step first commits a random value (db_seal_log),
+ * which overwrites the place where they would have to continue. */
 #include "db_private.h"
 
 #include "../../base/clock.h"
@@ -8,19 +22,22 @@
 #include <stdio.h>
 
 enum {
-    RESERVE_BYTES = 4 << 20,
     FRAME_BYTES = 4096 + 24, /* a page and its head in the log; a guess will do */
 };
 
+#define DELETE_PADDING "DELETE FROM meta WHERE name = 'padding'"
+
 static const int64_t MARK_SYNC_NS = NS_PER_S;
 
-int db_set_mark(struct db *db, struct mark_value value, bool sync)
+/* Writes the mark; syncs it if asked, if the log started over, or if the last sync is too old. A failure is
+ * remembered in mark_behind, and no commit is accepted until the mark is written. */
+int db_set_mark(struct db *db, struct db_mark_value value, bool sync)
 {
     sync |= value.log_salt != db->marked.log_salt ||
             clock_mono_ns() - db->mark_synced_ns >= MARK_SYNC_NS;
-    int code = mark_write(db->mark, value);
+    int code = db_mark_write(db->mark, value);
     if (code == SQLITE_OK && sync)
-        code = mark_sync(db->mark);
+        code = db_mark_sync(db->mark);
     db->mark_behind = code != SQLITE_OK;
     db->unmarked = value;
     if (code != SQLITE_OK)
@@ -39,9 +56,11 @@ static int step(sqlite3_stmt *s)
     return code == SQLITE_DONE ? reset : code;
 }
 
-static int write_row(struct db *db, const struct db_row *row)
+static int write_row(struct db *db, const struct db_row *given)
 {
     sqlite3_stmt *s = db->insert;
+    struct db_row copy = *given, *row = &copy;
+    db_row_encode(row);
     if (row->value.n > INT32_MAX || row->key.n > INT32_MAX)
         return SQLITE_TOOBIG;
     sqlite3_bind_int64(s, 1, row->rev);
@@ -53,52 +72,50 @@ static int write_row(struct db *db, const struct db_row *row)
     return step(s);
 }
 
+static bool replaces_in_place(const struct db_transaction *t)
+{
+    for (size_t i = 0; i < t->n_rows; i++)
+        if (t->rows[i].place)
+            return true;
+    return false;
+}
+
+/* Garbage first: SQLite then puts the rows into the pages that this frees. */
 static int write_all(struct db *db, const struct db_transaction *t)
 {
     int code = SQLITE_OK;
-    for (size_t i = 0; i < t->n_rows && code == SQLITE_OK; i++)
-        code = write_row(db, &t->rows[i]);
+    if (db->version < DB_VERSION_REPLACED && replaces_in_place(t)) {
+        char sql[60];
+        snprintf(sql, sizeof(sql), "PRAGMA user_version=%d", DB_VERSION_REPLACED);
+        code = sqlite3_exec(db->sqlite, sql, NULL, NULL, NULL);
+    }
     for (size_t i = 0; i < t->n_garbage && code == SQLITE_OK; i++) {
         sqlite3_bind_int64(db->remove, 1, t->garbage[i]);
         code = step(db->remove);
     }
-    if (code == SQLITE_OK && t->n_garbage) {
+    for (size_t i = 0; i < t->n_rows && code == SQLITE_OK; i++)
+        code = write_row(db, &t->rows[i]);
+    if (code == SQLITE_OK && (t->n_garbage || t->compacts)) {
         sqlite3_bind_int64(db->set_compacted, 1, t->compacted);
         code = step(db->set_compacted);
     }
     return code;
 }
 
-/* ---- reserve and mark */
-
-void db_make_reserve(struct db *db)
-{
-    int result = db_files->reserve(db->reserve_path, RESERVE_BYTES);
-    /* a file system that cannot reserve is not full */
-    db->has_reserve = result != -ENOSPC && result != -EDQUOT;
-}
-
-/* Gives up the room kept for this moment. False: it is given up already. */
-static bool release_reserve(struct db *db)
-{
-    if (!db->has_reserve)
-        return false;
-    (void)db_files->remove(db->reserve_path);
-    db->has_reserve = false;
-    return true;
-}
+/* ---- mark */
 
 /* Runs after each commit and before its acknowledgement. From here on the log does not start over until it has
  * been moved again. */
 static int mark_commit(struct db *db, int64_t rev)
 {
-    struct mark_value value = {
+    struct db_mark_value value = {
         .rev = rev,
-        .log_salt = db->log_may_restart ? log_salt(db->sqlite) : db->marked.log_salt,
+        .log_salt = db->log_may_restart ? db_log_salt(db->sqlite) : db->marked.log_salt,
         .log_frames = (uint32_t)db->log_frames,
     };
     int code = db_set_mark(db, value, false);
-    if (code == SQLITE_FULL && release_reserve(db)) /* some file systems need room to overwrite */
+    if (code == SQLITE_FULL &&
+        db_release_reserve(db)) /* some file systems need room to overwrite */
         code = db_set_mark(db, value, true);
     if (code == SQLITE_OK)
         db->log_may_restart = false;
@@ -107,6 +124,8 @@ static int mark_commit(struct db *db, int64_t rev)
 
 /* ---- maintenance */
 
+/* Moves the log into the database (a checkpoint). True: all of it, so that the log starts over with the next
+ * commit. */
 bool db_move_log(struct db *db)
 {
     int frames = 0, moved = -1;
@@ -116,9 +135,22 @@ bool db_move_log(struct db *db)
     if (code != SQLITE_OK || frames != moved)
         return false;
     db->log_frames = 0;
-    struct mark_value value = db->marked;
+    struct db_mark_value value = db->marked;
     value.log_moved = true;
     return !db->mark || db_set_mark(db, value, true) == SQLITE_OK;
+}
+
+int db_seal_log(struct db *db)
+{
+    char sql[100];
+    uint64_t unique = db->marked.log_salt; /* announced, if there was no log */
+    if (db->marked.log_frames)
+        sqlite3_randomness(sizeof(unique), &unique);
+    snprintf(sql, sizeof(sql), "INSERT OR REPLACE INTO meta VALUES('seal', %lld)",
+             (long long)unique);
+    int code = sqlite3_exec(db->sqlite, sql, NULL, NULL, NULL);
+    db->unsealed = code != SQLITE_OK;
+    return code == SQLITE_OK ? mark_commit(db, db->marked.rev) : code;
 }
 
 /* As long as it gets before it must be moved. */
@@ -129,17 +161,22 @@ static int64_t whole_log_bytes(const struct db *db)
 
 static bool is_short(const struct db *db)
 {
-    return log_bytes(db->sqlite) < whole_log_bytes(db);
+    return db_log_bytes(db->sqlite) < whole_log_bytes(db);
+}
+
+static bool must_move_log(const struct db *db)
+{
+    return db->log_frames >= 2 * db->long_frames || db_is_growing(db);
 }
 
 enum db_need db_need(const struct db *db)
 {
     if (db->last_tidy_failed || !db->mark)
         return DB_NEEDS_NOTHING;
-    if (db->log_frames >= 2 * db->long_frames)
+    if (must_move_log(db))
         return DB_NEEDS_IT_NOW;
-    bool waits = db->log_frames >= db->long_frames || db->has_padding || is_short(db) ||
-                 !mark_is_synced(db->mark);
+    bool waits = db->unsealed || db->log_frames >= db->long_frames || db->has_padding ||
+                 is_short(db) || !db_mark_is_synced(db->mark);
     return waits ? DB_NEEDS_A_MOMENT : DB_NEEDS_NOTHING;
 }
 
@@ -147,6 +184,7 @@ enum db_need db_need(const struct db *db)
 static bool run_padding(struct db *db, const char *sql)
 {
     bool done = sqlite3_exec(db->sqlite, sql, NULL, NULL, NULL) == SQLITE_OK;
+    db->unsealed |= !done;
     return done && mark_commit(db, db->marked.rev) == SQLITE_OK;
 }
 
@@ -163,44 +201,33 @@ static bool grow_log(struct db *db)
     return run_padding(db, sql);
 }
 
+/* The most urgent step only: each one blocks the commit thread, and a commit may arrive between two. */
 static bool tidy_once(struct db *db)
 {
-    if (db->log_frames >= 2 * db->long_frames)
+    if (db->unsealed)
+        return db_seal_log(db) == SQLITE_OK;
+    if (must_move_log(db))
         return db_move_log(db);
     if (is_short(db) && grow_log(db))
         return true;
     if (db->has_padding) {
         db->has_padding = false;
-        return run_padding(db, "DELETE FROM meta WHERE name = 'padding'");
+        return run_padding(db, DELETE_PADDING);
     }
     if (db->log_frames >= db->long_frames)
         return db_move_log(db);
-    return !mark_is_synced(db->mark) && mark_sync(db->mark) == SQLITE_OK;
+    return !db_mark_is_synced(db->mark) && db_mark_sync(db->mark) == SQLITE_OK;
 }
 
 void db_tidy(struct db *db)
 {
-    if (!db->mark_behind)
-        db->last_tidy_failed = !tidy_once(db);
+    /* Nothing is appended to a log whose last transaction is not marked. If the mark still cannot be written, the next
+     * commit tries again: a step that achieves nothing must not be asked for again at once. */
+    bool is_marked = !db->mark_behind || db_set_mark(db, db->unmarked, true) == SQLITE_OK;
+    db->last_tidy_failed = !is_marked || !tidy_once(db);
 }
 
 /* ---- committing */
-
-static bool only_removes(const struct db_transaction *t)
-{
-    for (size_t i = 0; i < t->n_rows; i++)
-        if (!t->rows[i].deleted)
-            return false;
-    return true;
-}
-
-/* A full disk, by any name: SQLite reports a quota and a file size limit as other failures. */
-static int full_if_full(struct db *db, int code)
-{
-    int system = sqlite3_system_errno(db->sqlite);
-    bool full = code == SQLITE_IOERR_WRITE && (system == EDQUOT || system == EFBIG);
-    return full ? SQLITE_FULL : code;
-}
 
 /* One attempt; a failed one leaves nothing, or it returns SQLITE_IOERR. */
 static int transact(struct db *db, const struct db_transaction *t)
@@ -210,49 +237,119 @@ static int transact(struct db *db, const struct db_transaction *t)
         code = write_all(db, t);
     if (code == SQLITE_OK)
         code = step(db->commit);
-    if (code == SQLITE_OK)
+    if (code == SQLITE_OK) {
+        db->version = replaces_in_place(t) ? DB_VERSION_REPLACED : db->version;
         return code;
-    code = full_if_full(db, code);
+    }
+    db->unsealed = true; /* its pages are behind the end of the log */
     if (!sqlite3_get_autocommit(db->sqlite) &&
         sqlite3_exec(db->sqlite, "ROLLBACK", NULL, NULL, NULL) != SQLITE_OK)
         return SQLITE_IOERR;
     return code;
 }
 
-/* When the log starts over, there may be room in it. */
-static int transact_in_room(struct db *db, const struct db_transaction *t)
+/* Once all of the log is in the file, SQLite writes it again from its beginning, where there is room, and with another
+ * salt: what a refused transaction left behind its end cannot become valid, so it need not be sealed. A seal that the mark has
+ * announced is owed all the same. */
+static bool restart_log(struct db *db)
 {
-    int code = transact(db, t);
-    return code == SQLITE_FULL && db->log_frames && db_move_log(db) ? transact(db, t) : code;
+    bool moved = db_move_log(db);
+    db->unsealed &= !moved || !db->marked.log_frames;
+    return moved;
 }
 
-/* A full disk takes deletions, at the expense of the reserve, and nothing else until that is back. */
-static int transact_or_full(struct db *db, const struct db_transaction *t)
+static int seal_in_room(struct db *db)
 {
-    bool removes = only_removes(t);
-    if (!db->mark && mark_create(db->mark_path, db->marked, &db->mark, NULL) < 0)
-        return SQLITE_FULL;
-    if (!removes && !db->has_reserve)
-        db_make_reserve(db);
-    if (!removes && !db->has_reserve)
-        return SQLITE_FULL;
+    int code = db->unsealed ? db_seal_log(db) : SQLITE_OK;
+    return code == SQLITE_FULL && restart_log(db) && !db->unsealed ? SQLITE_OK : code;
+}
+
+static int transact_in_room(struct db *db, const struct db_transaction *t)
+{
+    int code = seal_in_room(db);
+    if (code == SQLITE_OK)
+        code = transact(db, t);
+    return code == SQLITE_FULL && restart_log(db) ? transact(db, t) : code;
+}
+
+/* With little room the garbage that can wait does: its pages have to be written to the log as well. */
+static int transact_least(struct db *db, struct db_transaction *t)
+{
     int code = transact_in_room(db, t);
-    if (code == SQLITE_FULL && removes && release_reserve(db))
-        code = transact_in_room(db, t);
+    if (code != SQLITE_FULL || t->n_garbage == t->n_replaced)
+        return code;
+    t->n_garbage = t->n_replaced;
+    return transact_in_room(db, t);
+}
+
+static bool needs_room(const struct db_transaction *t)
+{
+    for (size_t i = 0; i < t->n_rows; i++)
+        if (t->rows[i].needs_room)
+            return true;
+    return false;
+}
+
+/* Releases the reserve, and puts a part of it into SQLite's files before another process takes it: the file gets what is in
+ * the log, the log gets longer, and the file gets free pages. False: it is released already. */
+static bool use_reserve(struct db *db)
+{
+    char sql[100];
+    if (!db_release_reserve(db))
+        return false;
+    snprintf(sql, sizeof(sql), "INSERT OR REPLACE INTO meta VALUES('padding', zeroblob(%d))",
+             DB_PADDING_BYTES);
+    (void)restart_log(db);
+    if (seal_in_room(db) == SQLITE_OK && run_padding(db, sql)) {
+        (void)restart_log(db);
+        db->has_padding = !run_padding(db, DELETE_PADDING);
+    }
+    return true;
+}
+
+/* A full disk takes what needs no more room than it frees, if necessary at the expense of the reserve. */
+static int transact_or_full(struct db *db, struct db_transaction *t)
+{
+    bool grows = needs_room(t);
+    if (!db->mark && db_mark_create(db->mark_path, db->marked, &db->mark, NULL) < 0 &&
+        (grows || !db_release_reserve(db) ||
+         db_mark_create(db->mark_path, db->marked, &db->mark, NULL) < 0))
+        return SQLITE_FULL;
+    if (grows && !db_may_grow(db, t)) {
+        if (!db_has_free_pages(db, t))
+            return SQLITE_FULL;
+        grows = false; /* it takes pages that are there */
+    }
+    int code = transact_least(db, t);
+    if (code == SQLITE_FULL && !grows && use_reserve(db))
+        code = transact_least(db, t);
     return code;
 }
 
-int db_commit(struct db *db, const struct db_transaction *t, err_t *e)
+int db_commit(struct db *db, const struct db_transaction *given, size_t *ret_garbage, err_t *e)
 {
-    assert(t->n_rows);
+    struct db_transaction t = *given;
+    assert(t.n_rows);
     db->last_tidy_failed = false;
     int code = db->mark_behind ? db_set_mark(db, db->unmarked, true) : SQLITE_OK;
     if (code == SQLITE_OK)
-        code = transact_or_full(db, t);
-    if (code == SQLITE_OK && mark_commit(db, t->rows[t->n_rows - 1].rev) != SQLITE_OK)
-        code = SQLITE_IOERR; /* it is there, but a loss of it would not be noticed */
-    if (code == SQLITE_OK)
+        code = transact_or_full(db, &t);
+    if (code == SQLITE_OK && mark_commit(db, t.rows[t.n_rows - 1].rev) != SQLITE_OK) {
+        db_set_checkpoint_on_close(db, false);
+        return err_set(
+            e, EIO,
+            "the high-water mark %s cannot be written: the write is in the database, but "
+            "its loss would not be noticed",
+            db->mark_path);
+    }
+    if (code == SQLITE_FULL)
+        db->room = 0;
+    else if (code == SQLITE_OK)
+        db_measure_room(db);
+    if (code == SQLITE_OK) {
+        *ret_garbage = t.n_garbage;
         return 0;
+    }
     int result = db_explain(db, code, e);
     if (result != -ENOSPC)
         db_set_checkpoint_on_close(db, false);

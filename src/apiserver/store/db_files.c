@@ -1,14 +1,21 @@
-/* See db_files.h. */
+/* See db_files.h.
+ *
+ * A limit of the file size (RLIMIT_FSIZE) is like a small disk, except that no other file can give room back. So a part
+ * of it is kept: the log needs it to delete what is in a database that has grown to its limit. */
 #include "db_files.h"
 
 #include "../../base/buf.h"
 
 #include <fcntl.h>
 #include <libgen.h>
+#include <sqlite3.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+
+enum { LIMIT_BYTES_KEPT = 4 << 20 };
 
 static int files_size(const char *path, int64_t *ret_bytes)
 {
@@ -66,10 +73,59 @@ static int files_sync_directory(const char *path)
     return files_sync(dirname(copy));
 }
 
+static int64_t free_below_limit(const char *path)
+{
+    struct rlimit limit;
+    struct stat st = { 0 };
+    if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur > INT64_MAX / 2)
+        return INT64_MAX;
+    (void)stat(path, &st);
+    int64_t most = (int64_t)limit.rlim_cur, kept = MIN(most / 4, (int64_t)LIMIT_BYTES_KEPT);
+    return MAX(most - kept - (int64_t)st.st_size, (int64_t)0);
+}
+
 static int64_t files_free_bytes(const char *path)
 {
     struct statvfs disk;
-    return statvfs(path, &disk) == 0 ? (int64_t)(disk.f_bavail * disk.f_frsize) : 0;
+    int64_t below = free_below_limit(path);
+    if (statvfs(path, &disk) < 0)
+        return below == INT64_MAX ? -1 : below;
+    return MIN(below, (int64_t)(disk.f_bavail * disk.f_frsize));
+}
+
+static void map_errno(void)
+{
+    if (errno == EDQUOT || errno == EFBIG)
+        errno = ENOSPC;
+}
+
+static ssize_t map_write(int fd, const void *p, size_t n)
+{
+    ssize_t written = write(fd, p, n);
+    if (written < 0)
+        map_errno();
+    return written;
+}
+
+static ssize_t map_pwrite(int fd, const void *p, size_t n, off_t at)
+{
+    ssize_t written = pwrite(fd, p, n, at);
+    if (written < 0)
+        map_errno();
+    return written;
+}
+
+void db_files_map_limits(void)
+{
+    const struct {
+        const char *name;
+        sqlite3_syscall_ptr call;
+    } calls[] = { { "write", (sqlite3_syscall_ptr)map_write },
+                  { "pwrite", (sqlite3_syscall_ptr)map_pwrite },
+                  { "pwrite64", (sqlite3_syscall_ptr)map_pwrite } };
+    sqlite3_vfs *vfs = sqlite3_vfs_find("unix");
+    for (size_t i = 0; vfs && vfs->iVersion >= 3 && i < countof(calls); i++)
+        (void)vfs->xSetSystemCall(vfs, calls[i].name, calls[i].call);
 }
 
 static int files_reserve(const char *path, int64_t bytes)

@@ -14,10 +14,13 @@ struct db_files {
     int (*rename)(const char *from, const char *to);
     int (*sync)(const char *path);           /* a file's contents */
     int (*sync_directory)(const char *path); /* of the file at `path`: its name */
-    int64_t (*free_bytes)(const char *path); /* on its disk, for us; 0: unknown */
+    int64_t (*free_bytes)(const char *path); /* by which it may grow; -1: unknown */
     /* A file of so many bytes for which the disk has room, mode 0600. -ENOSPC: it has not; none is left. */
     int (*reserve)(const char *path, int64_t bytes);
 };
+
+/* Makes SQLite take a quota and a limit of the file size for a full disk, which they are to its users. */
+void db_files_map_limits(void);
 
 extern const struct db_files db_files_real;
 extern const struct db_files *db_files; /* &db_files_real, unless a test changed it */

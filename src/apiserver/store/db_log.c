@@ -55,14 +55,14 @@ static bool log_read(sqlite3_file *f, void *p, int n, sqlite3_int64 at)
            f->pMethods->xRead(f, p, n, at) == SQLITE_OK;
 }
 
-int64_t log_bytes(sqlite3 *db)
+int64_t db_log_bytes(sqlite3 *db)
 {
     sqlite3_int64 bytes;
     sqlite3_file *f = log_file(db);
     return f && f->pMethods->xFileSize(f, &bytes) == SQLITE_OK ? bytes : 0;
 }
 
-uint64_t log_salt(sqlite3 *db)
+uint64_t db_log_salt(sqlite3 *db)
 {
     unsigned char salt[8];
     sqlite3_file *f = log_file(db);
@@ -71,7 +71,7 @@ uint64_t log_salt(sqlite3 *db)
     return (uint64_t)get_be(salt) << 32 | get_be(salt + 4);
 }
 
-int log_sync(sqlite3 *db)
+int db_log_sync(sqlite3 *db)
 {
     sqlite3_file *f = log_file(db);
     return f ? f->pMethods->xSync(f, SQLITE_SYNC_NORMAL) : SQLITE_OK;
@@ -87,15 +87,15 @@ static bool header_begin(const unsigned char *header, struct chain *ret)
            page_bytes <= PAGE_MAX;
 }
 
-struct log_state log_scan(sqlite3 *db)
+struct db_log_state db_log_scan(sqlite3 *db)
 {
-    struct log_state found = { 0 };
+    struct db_log_state found = { 0 };
     struct chain chain;
     unsigned char header[HEADER_BYTES];
     sqlite3_file *f = log_file(db);
     if (!f || !log_read(f, header, sizeof(header), 0) || !header_begin(header, &chain))
         return found;
-    found.salt = log_salt(db);
+    found.salt = db_log_salt(db);
     size_t page_bytes = get_be(header + 8);
     auto_free unsigned char *frame = mem_zero(1, FRAME_BYTES + page_bytes);
     uint32_t frames = 0;

@@ -8,16 +8,16 @@
 
 #include <sqlite3.h>
 
-struct log_state {
+struct db_log_state {
     uint64_t
         salt; /* its first half counts up by one when SQLite starts the log over; 0: there is no valid log */
     uint32_t frames;  /* valid ones, up to the end of the last transaction */
     uint32_t commits; /* transactions among them */
 };
 
-struct log_state log_scan(sqlite3 *db); /* reads all of it */
-uint64_t log_salt(sqlite3 *db);         /* 0: the log is empty or cannot be read */
-int64_t log_bytes(sqlite3 *db);         /* its length, what is to be overwritten included */
-int log_sync(sqlite3 *db);              /* SQLite's result code */
+struct db_log_state db_log_scan(sqlite3 *db); /* reads all of it */
+uint64_t db_log_salt(sqlite3 *db);            /* 0: the log is empty or cannot be read */
+int64_t db_log_bytes(sqlite3 *db);            /* its length, what is to be overwritten included */
+int db_log_sync(sqlite3 *db);                 /* SQLite's result code */
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "../../base/str.h"
 #include "../../base/sum.h"
+#include "db_files.h"
 
 #include <sqlite3.h>
 
@@ -36,12 +37,13 @@ static uint64_t get_u64(const unsigned char *p)
     return v;
 }
 
+/* Over everything but itself. */
 static uint64_t slot_sum(const unsigned char *slot)
 {
     return sum64((str){ (const char *)slot, SLOT_BYTES - 8 }, 0);
 }
 
-static void slot_encode(unsigned char *slot, uint64_t sequence, struct mark_value value)
+static void slot_encode(unsigned char *slot, uint64_t sequence, struct db_mark_value value)
 {
     memcpy(slot, "flybmark", 8);
     put_u64(slot + 8, sequence);
@@ -52,14 +54,14 @@ static void slot_encode(unsigned char *slot, uint64_t sequence, struct mark_valu
 }
 
 static bool slot_decode(const unsigned char *slot, uint64_t *ret_sequence,
-                        struct mark_value *ret_value)
+                        struct db_mark_value *ret_value)
 {
     if (memcmp(slot, "flybmark", 8) != 0 || get_u64(slot + 40) != slot_sum(slot))
         return false;
     *ret_sequence = get_u64(slot + 8);
     uint64_t log = get_u64(slot + 32);
-    *ret_value = (struct mark_value){ (int64_t)get_u64(slot + 16), get_u64(slot + 24),
-                                      (uint32_t)(log >> 1), log & 1 };
+    *ret_value = (struct db_mark_value){ (int64_t)get_u64(slot + 16), get_u64(slot + 24),
+                                         (uint32_t)(log >> 1), log & 1 };
     return true;
 }
 
@@ -71,7 +73,7 @@ static bool slot_is_blank(const unsigned char *slot)
     return true;
 }
 
-void mark_close(struct mark *m)
+void db_mark_close(struct mark *m)
 {
     if (!m)
         return;
@@ -90,7 +92,7 @@ static int file_open(const char *path, struct mark **ret, err_t *e)
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MAIN_JOURNAL;
     int code = vfs->xOpen(vfs, path, m->file, flags, &flags);
     if (code != SQLITE_OK || !(flags & SQLITE_OPEN_READWRITE)) {
-        mark_close(m);
+        db_mark_close(m);
         return err_set(e, code == SQLITE_FULL ? ENOSPC : EACCES,
                        "the high-water mark %s cannot be opened for writing", path);
     }
@@ -99,13 +101,13 @@ static int file_open(const char *path, struct mark **ret, err_t *e)
 }
 
 /* Finds the newest valid slot. */
-static int read_slots(struct mark *m, const char *path, struct mark_value *ret_value, err_t *e)
+static int read_slots(struct mark *m, const char *path, struct db_mark_value *ret_value, err_t *e)
 {
     int blank = 0, newest = -1;
     for (int i = 0; i < SLOTS; i++) {
         unsigned char slot[SLOT_BYTES];
         uint64_t sequence;
-        struct mark_value value;
+        struct db_mark_value value;
         int code = m->file->pMethods->xRead(m->file, slot, SLOT_BYTES, i * SLOT_SPACING);
         if (code != SQLITE_OK && code != SQLITE_IOERR_SHORT_READ) /* short: filled with zeros */
             return err_set(e, EIO, "the high-water mark %s cannot be read", path);
@@ -117,41 +119,43 @@ static int read_slots(struct mark *m, const char *path, struct mark_value *ret_v
         }
     }
     if (newest < 0)
-        return blank == SLOTS ? -ENOENT
+        return blank == SLOTS ? -ENODATA
                               : err_set(e, EUCLEAN,
                                         "the high-water mark %s is damaged; restore the data "
                                         "directory from a copy, or, to accept the database as it "
                                         "is, remove the file",
                                         path);
-    m->slot = newest; /* the sync in mark_open() moves on */
+    m->slot = newest; /* the sync in db_mark_open() moves on */
     return 0;
 }
 
-int mark_open(const char *path, struct mark **ret, struct mark_value *ret_value, err_t *e)
+int db_mark_open(const char *path, struct mark **ret, struct db_mark_value *ret_value, err_t *e)
 {
-    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
-    int there = 0;
-    if (vfs->xAccess(vfs, path, SQLITE_ACCESS_EXISTS, &there) != SQLITE_OK)
-        return err_set(e, EIO, "the high-water mark %s cannot be looked at", path);
-    if (!there)
+    int64_t bytes = 0;
+    int there = db_files->size(path, &bytes);
+    if (there == -ENOENT)
         return -ENOENT;
+    if (there < 0)
+        return err_set(e, EIO, "the high-water mark %s cannot be accessed: %s", path,
+                       strerror(-there));
     struct mark *m;
     int result = file_open(path, &m, e);
     if (result < 0)
         return result;
     result = read_slots(m, path, ret_value, e);
     /* The newest slot may never have been synced: before the other one is overwritten, it must be. */
-    if (result == 0 && mark_sync(m) != SQLITE_OK)
+    if (result == 0 && db_mark_sync(m) != SQLITE_OK)
         result = err_set(e, EIO, "the high-water mark %s cannot be synced", path);
     if (result < 0) {
-        mark_close(m);
+        db_mark_close(m);
         return result;
     }
     *ret = m;
     return 0;
 }
 
-int mark_create(const char *path, struct mark_value value, struct mark **ret, err_t *e)
+/* Both slots are written before the first sync: a file with one blank slot and one damaged slot must not exist. */
+int db_mark_create(const char *path, struct db_mark_value value, struct mark **ret, err_t *e)
 {
     struct mark *m;
     int result = file_open(path, &m, e);
@@ -160,12 +164,12 @@ int mark_create(const char *path, struct mark_value value, struct mark **ret, er
     int code = SQLITE_OK;
     for (int i = 0; i < SLOTS && code == SQLITE_OK; i++) {
         m->slot = i;
-        code = mark_write(m, value);
+        code = db_mark_write(m, value);
     }
     if (code == SQLITE_OK)
-        code = mark_sync(m);
+        code = db_mark_sync(m);
     if (code != SQLITE_OK) {
-        mark_close(m);
+        db_mark_close(m);
         return err_set(e, code == SQLITE_FULL ? ENOSPC : EIO,
                        "the high-water mark %s cannot be written", path);
     }
@@ -173,7 +177,9 @@ int mark_create(const char *path, struct mark_value value, struct mark **ret, er
     return 0;
 }
 
-int mark_write(struct mark *m, struct mark_value value)
+/* Writes to the current slot, possibly again. Until the sync, the other slot is the one that counts after a
+ * power failure. */
+int db_mark_write(struct mark *m, struct db_mark_value value)
 {
     unsigned char slot[SLOT_BYTES];
     slot_encode(slot, m->sequence + 1, value);
@@ -185,7 +191,7 @@ int mark_write(struct mark *m, struct mark_value value)
     return code;
 }
 
-int mark_sync(struct mark *m)
+int db_mark_sync(struct mark *m)
 {
     int code = m->file->pMethods->xSync(m->file, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
     if (code == SQLITE_OK && !m->synced) {
@@ -195,7 +201,7 @@ int mark_sync(struct mark *m)
     return code;
 }
 
-bool mark_is_synced(const struct mark *m)
+bool db_mark_is_synced(const struct mark *m)
 {
     return m->synced;
 }

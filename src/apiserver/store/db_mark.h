@@ -13,21 +13,23 @@
 
 struct mark;
 
-struct mark_value {
-    int64_t rev;         /* the database holds this revision */
-    uint64_t log_salt;   /* which generation of the write-ahead log it was written to (db_log.h) */
+struct db_mark_value {
+    int64_t rev; /* the database holds this revision */
+    uint64_t
+        log_salt; /* which generation of the write-ahead log it was written to (db_log.h); without frames:
+                            the number in the first transaction of the next log, or 0 */
     uint32_t log_frames; /* so much of the log was valid */
     bool log_moved;      /* all of it is in the database file as well */
 };
 
-/* -ENOENT: there is none, or its creation was cut off. -EUCLEAN: it is damaged. */
-int mark_open(const char *path, struct mark **ret, struct mark_value *ret_value, err_t *e);
+/* -ENOENT: there is none. -ENODATA: it is blank, as when its creation was cut off. -EUCLEAN: it is damaged. */
+int db_mark_open(const char *path, struct mark **ret, struct db_mark_value *ret_value, err_t *e);
 /* Durable when it returns 0. */
-int mark_create(const char *path, struct mark_value value, struct mark **ret, err_t *e);
+int db_mark_create(const char *path, struct db_mark_value value, struct mark **ret, err_t *e);
 /* SQLite's result codes, as they come from its file layer. */
-int mark_write(struct mark *m, struct mark_value value);
-int mark_sync(struct mark *m);
-bool mark_is_synced(const struct mark *m);
-void mark_close(struct mark *m);
+int db_mark_write(struct mark *m, struct db_mark_value value);
+int db_mark_sync(struct mark *m);
+bool db_mark_is_synced(const struct mark *m);
+void db_mark_close(struct mark *m);
 
 #endif

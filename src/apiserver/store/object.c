@@ -95,8 +95,11 @@ struct object *object_ref(struct object *o)
 
 void object_unref(struct object *o)
 {
-    if (o && --o->refs == 0)
+    while (o && --o->refs == 0) {
+        struct object *next = o->converted;
         free(o);
+        o = next;
+    }
 }
 
 void object_unref_at(struct object **o)
@@ -168,15 +171,15 @@ void object_put_item(struct buf *out, const struct object *o)
     buf_put(out, str_from(object_json(o), o->head.at + o->head.n));
 }
 
-str key_make(struct arena *a, struct key_parts p)
+str store_key_make(struct arena *a, struct store_key_parts p)
 {
     const str parts[] = { p.group, S("/"), p.resource, S("/"), p.ns, S("/"), p.name };
     return arena_join(a, parts, countof(parts));
 }
 
-struct key_parts key_split(str key)
+struct store_key_parts store_key_split(str key)
 {
-    struct key_parts p = { 0 };
+    struct store_key_parts p = { 0 };
     str_cut(&key, '/', &p.group);
     str_cut(&key, '/', &p.resource);
     str_cut(&key, '/', &p.ns);

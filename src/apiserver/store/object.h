@@ -23,11 +23,13 @@ struct object {
     bool deleted;        /* a tombstone, with the last state as its JSON */
     bool deleting;       /* metadata.deletionTimestamp is set */
     int64_t rev;         /* metadata.resourceVersion */
+    int64_t place;       /* the row of the database that holds it; 0: the one numbered `rev` */
     int64_t written_s;   /* wall clock of the write or, for a loaded object, of the startup */
     struct span head;    /* kind and apiVersion with the comma after them */
     struct span rv, uid; /* without quotes */
     struct span labels, owners, finalizers, version; /* whole values; version: of apiVersion */
-    char bytes[];                                    /* key NUL json NUL */
+    struct object *converted; /* the same object in other versions, linked; see http/convert.h */
+    char bytes[];             /* key NUL json NUL */
 };
 
 /* The caller owns the reference. -EINVAL: the JSON does not begin as object_text() writes it, which happens
@@ -66,13 +68,13 @@ void object_put_as(struct buf *out, const struct object *o, int64_t rev);
 /* Appends the JSON without kind and apiVersion, as an item in a list of a built-in kind. */
 void object_put_item(struct buf *out, const struct object *o);
 
-struct key_parts {
+struct store_key_parts {
     str group, resource, ns, name;
 };
 
-str key_make(struct arena *a, struct key_parts parts);
-struct key_parts key_split(str key);
-static inline str key_prefix(str key) /* "group/resource/" */
+str store_key_make(struct arena *a, struct store_key_parts parts);
+struct store_key_parts store_key_split(str key);
+static inline str store_key_prefix(str key) /* "group/resource/" */
 {
     size_t first = str_find_char(key, '/');
     size_t second = first == SIZE_MAX ? SIZE_MAX : str_find_char(str_from(key, first + 1), '/');

@@ -8,7 +8,7 @@
  * startup its rows are read once, in order, and replayed. Writes are collected in batches, and there are two views
  * of the state:
  *
- *     store_stage() --> gathering batch --store_flush()--> batch in flight --batch_write()--> file
+ *     store_stage() --> gathering batch --store_flush()--> batch in flight --store_batch_write()--> file
  *          |                                                     |              (other thread)
  *          v                                                     v
  *     pending: key -> newest staged object               store_finish(): publish or drop
@@ -23,7 +23,7 @@
  *
  *   - Versions increase by one per write, in the order of staging, and never go back, also across restarts.
  *   - A reader sees a write only after its batch is on disk. Batches are published whole, in order.
- *   - At most one batch is in flight; only the thread that runs batch_write() touches the database meanwhile.
+ *   - At most one batch is in flight; only the thread that runs store_batch_write() touches the database meanwhile.
  *   - store_latest() is the committed state plus all staged writes. If a batch fails, everything staged after it
  *     was built on writes that never happened, so it fails too and `pending` is cleared.
  *   - After a failure that leaves the contents of the file unknown (any error but a full disk), `broken` is set:
@@ -35,6 +35,17 @@
  * versions of these rows and deletes up to GARBAGE_SLICE of them in each later transaction. The row with the
  * highest version is never garbage, so that versions cannot go back after a restart.
  *
+ * On a full disk (db_room.c) a write is only accepted if it needs no more room than what it replaces, and it is put in
+ * the place of that row: the file is then compacted up to this write, and a watch from before cannot be resumed
+ * after a restart. The history in memory, which running watches read, is not affected. `kept_from` is the version up to
+ * which the file is compacted.
+ *
+ *   - Versions do not count as growth, or every object would grow when they get another digit. Other small growth (a
+ *     generation of 10 after 9) is accepted as well, up to SLACK_BYTES in total.
+ *   - Batches are small, so that a short log is enough for each: there may be several, in a queue.
+ *   - A batch that failed because of a write that needs room is staged once more, without it. Until that is done, no such
+ *     write is accepted (is_retrying): it would take the others down with it again.
+ *
  * Rejected: deleting garbage with a query in the background. It needs an index on the key, which doubles the
  * write.
  *
@@ -42,6 +53,7 @@
  * published. `pending` borrows from the batches. Waiters belong to the callers. */
 #include "store.h"
 
+#include "../../base/arena.h"
 #include "../../base/clock.h"
 #include "../../base/map.h"
 #include "../../base/vec.h"
@@ -51,16 +63,29 @@ enum {
     HISTORY_EVENTS = 16384,
     HISTORY_BYTES = 16 << 20,
     GARBAGE_SLICE = 256, /* garbage rows that one transaction deletes */
+    MARK_BYTES = 2048,   /* by which an object may grow on a full disk while it is being deleted */
+    ROW_BYTES = 16384,   /* what a row takes beside its text: pages, tree, log */
+    SLACK_BYTES = 64 << 10,       /* see above */
+    SMALL_GROWTH_BYTES = 8,       /* of one object */
+    FULL_BATCH_BYTES = 256 << 10, /* in whole pages */
+    PAGE_BYTES = 4096,
 };
 
-struct batch {
+struct store_batch {
     struct store *store;
+    struct store_batch *next;    /* staged after this one */
+    size_t bytes;                /* about what it takes in the log */
     VEC(struct object *) writes; /* owned references */
     VEC(struct db_row) rows;     /* the same for the database; they borrow from `writes` */
-    VEC(int64_t) garbage;        /* versions of rows to delete */
-    int64_t compacted;           /* of the history; written with the batch */
+    VEC(int64_t) garbage; /* numbers of rows to delete; first those that the writes replace */
+    size_t n_replaced;    /* of these, on a full disk */
+    struct arena texts;   /* of tombstones on a full disk */
+    size_t n_deleted;     /* of the garbage: how much was deleted */
+    int64_t compacted;    /* version up to which the file is compacted by this batch */
+    bool compacts;        /* up to its own last write: the disk is full */
+    int64_t room;         /* db_room() after the commit */
     struct store_waiter *waiters, **last_waiter;
-    int result; /* of batch_write(), with `error` */
+    int result; /* of store_batch_write(), with `error` */
     err_t error;
     int64_t took_ns; /* duration of the commit */
 };
@@ -70,24 +95,29 @@ struct store {
     struct db *db; /* NULL: memory only; not touched while a batch is in flight */
     struct tree tree;
     struct history history;
-    struct map pending; /* key to its newest staged object, borrowed from its batch */
-    struct batch *gathering;
-    struct batch *out;     /* in flight; NULL: none */
-    VEC(int64_t) garbage;  /* versions of rows that are not needed any more */
-    int64_t rev, next_rev; /* of the last published write; of the next staged one */
-    bool broken;           /* writes are refused because of `failure` */
+    struct map pending;            /* key to its newest staged object, borrowed from its batch */
+    struct store_batch *first;     /* of the queue that ends with `gathering` */
+    struct store_batch *gathering; /* what is staged now is added to it */
+    struct store_batch *out;       /* in flight; NULL: none */
+    VEC(int64_t) garbage;          /* numbers of rows that are not needed any more */
+    int64_t rev, next_rev;         /* of the last published write; of the next staged one */
+    int64_t kept_from; /* the file is compacted up to this version; at least as the history */
+    int64_t room;      /* for writes that need some; INT64_MAX: the disk is not full */
+    int64_t slack;     /* what is left of SLACK_BYTES */
+    int64_t retried;   /* the last version staged again after a full disk; see above */
+    bool broken;       /* writes are refused because of `failure` */
     err_t failure;
 };
 
-static struct batch *batch_new(struct store *s)
+static struct store_batch *batch_new(struct store *s)
 {
-    struct batch *b = mem_zero(1, sizeof(*b));
+    struct store_batch *b = mem_zero(1, sizeof(*b));
     b->store = s;
     b->last_waiter = &b->waiters;
     return b;
 }
 
-static void batch_free(struct batch *b)
+static void batch_free(struct store_batch *b)
 {
     if (!b)
         return;
@@ -96,21 +126,36 @@ static void batch_free(struct batch *b)
     vec_done(&b->writes);
     vec_done(&b->rows);
     vec_done(&b->garbage);
+    arena_done(&b->texts);
     free(b);
+}
+
+static void queue_free(struct store_batch *b)
+{
+    for (struct store_batch *next; b; b = next) {
+        next = b->next;
+        batch_free(b);
+    }
 }
 
 /* ---- publishing */
 
-/* An event leaves the history: the row that it replaced is garbage, and its own if it is a tombstone. */
+static int64_t row_of(const struct object *o)
+{
+    return o->place ? o->place : o->rev;
+}
+
+/* An event leaves the history, or the file is compacted beyond it: the row that it replaced is garbage, and its own if
+ * it is a tombstone. */
 static void remember_garbage(void *context, const struct event *e)
 {
     struct store *s = context;
-    if (!s->db)
+    if (!s->db || e->now->rev <= s->kept_from)
         return;
     if (e->was)
-        vec_push(&s->garbage, e->was->rev);
+        vec_push(&s->garbage, row_of(e->was));
     if (e->now->deleted)
-        vec_push(&s->garbage, e->now->rev);
+        vec_push(&s->garbage, row_of(e->now));
 }
 
 /* Makes a write visible; takes a reference of its own. */
@@ -125,18 +170,20 @@ static void apply_object(struct store *s, struct object *o)
 /* ---- opening */
 
 /* Replays one row of the file. Rows above the compacted version rebuild the history and must link to the
- * version that they replaced; older ones only rebuild the tree. A row that does not fit means a damaged
- * file. */
+ * version that they replaced; older ones only rebuild the tree, and those that were replaced in place come in the order
+ * of their first versions. A row that does not fit means a damaged file. */
 static int load_row(void *context, const struct db_row *row, err_t *e)
 {
     struct store *s = context;
     struct object *o;
-    if (row->rev <= s->rev)
+    if (row->place ? row->rev > s->history.compacted
+                   : row->rev <= s->rev && row->rev > s->history.compacted)
         return err_set(e, EUCLEAN, "it is out of order");
     if (object_new(row->key, row->value, row->rev, row->deleted, &o) < 0)
         return err_set(e, EUCLEAN, "its value is not an object of this store");
     struct object *was = tree_get(&s->tree, row->key);
     o->written_s = clock_wall_ns() / NS_PER_S;
+    o->place = row->place;
     if (row->rev > s->history.compacted) {
         bool chained = (was ? was->rev : 0) == row->prev_rev;
         if (chained)
@@ -145,15 +192,15 @@ static int load_row(void *context, const struct db_row *row, err_t *e)
         return chained ? 0 : err_set(e, EUCLEAN, "it replaces a version that is not there");
     }
     if (was)
-        vec_push(&s->garbage, was->rev);
+        vec_push(&s->garbage, row_of(was));
     if (row->deleted) {
-        vec_push(&s->garbage, row->rev);
+        vec_push(&s->garbage, row_of(o));
         object_unref(tree_del(&s->tree, row->key));
         object_unref(o);
     } else {
         object_unref(tree_put(&s->tree, o));
     }
-    s->rev = row->rev;
+    s->rev = MAX(s->rev, row->rev);
     return 0;
 }
 
@@ -168,18 +215,23 @@ int store_open(const struct store_options *options, struct store **ret, err_t *e
                      options->history_events ? options->history_events : HISTORY_EVENTS,
                      options->history_bytes ? options->history_bytes : HISTORY_BYTES,
                      s->db ? db_compacted(s->db) : 0);
+        s->kept_from = s->history.compacted;
         if (s->db)
             result = db_load(s->db, load_row, s, e);
     }
     if (result == 0 && s->rev < s->history.compacted)
         result = err_set(e, EUCLEAN, "the database %s is damaged (its newest rows are missing)",
                          options->path);
+    if (result == 0 && s->db)
+        result = db_begin(s->db, e);
     if (result < 0) {
         store_close(s);
         return result;
     }
+    s->room = s->db ? db_room(s->db) : INT64_MAX;
     s->next_rev = s->rev + 1;
-    s->gathering = batch_new(s);
+    s->slack = SLACK_BYTES;
+    s->first = s->gathering = batch_new(s);
     *ret = s;
     return 0;
 }
@@ -189,7 +241,7 @@ void store_close(struct store *s)
     if (!s)
         return;
     assert(!s->out);
-    batch_free(s->gathering);
+    queue_free(s->first);
     map_done(&s->pending);
     history_done(&s->history);
     tree_done(&s->tree);
@@ -220,6 +272,11 @@ int64_t store_rev(const struct store *s)
     return s->rev;
 }
 
+int64_t store_kept_from(const struct store *s)
+{
+    return MAX(s->kept_from, s->history.compacted);
+}
+
 /* ---- writing */
 
 /* Pending tombstones hide the committed object. */
@@ -231,24 +288,75 @@ struct object *store_latest(const struct store *s, str key)
     return tree_get(&s->tree, key);
 }
 
-/* The definition controller uses this to find out whether a definition has objects left. */
-bool store_any_latest(const struct store *s, str prefix)
+bool store_any_latest(const struct store *s, str prefix,
+                      bool (*is)(void *context, struct object *o), void *context)
 {
-    for (struct map_slot *slot = NULL; (slot = map_next(&s->pending, slot));)
-        if (str_starts(slot->key, prefix) && !((struct object *)slot->value)->deleted)
-            return true;
-    struct tree_cursor c = tree_seek(&s->tree, prefix);
-    for (struct object *o; (o = tree_next_in(&c, prefix));) {
-        struct object *pending = map_get(&s->pending, object_key(o));
-        if (!pending || !pending->deleted)
+    for (struct map_slot *slot = NULL; (slot = map_next(&s->pending, slot));) {
+        struct object *o = slot->value;
+        if (str_starts(slot->key, prefix) && !o->deleted && (!is || is(context, o)))
             return true;
     }
+    struct tree_cursor c = tree_seek(&s->tree, prefix);
+    for (struct object *o; (o = tree_next_in(&c, prefix));)
+        if (!map_get(&s->pending, object_key(o)) && (!is || is(context, o)))
+            return true;
     return false;
 }
 
 int64_t store_next_rev(const struct store *s)
 {
     return s->next_rev;
+}
+
+/* By how much the object is longer than what it replaces, without the version. */
+static int64_t growth_of(const struct object *o, const struct object *replaced)
+{
+    return (int64_t)(o->json_n - o->rv.n) - (int64_t)(replaced->json_n - replaced->rv.n);
+}
+
+static bool needs_room(const struct store *s, const struct object *o, const struct object *replaced)
+{
+    if (o->deleted || !replaced)
+        return !o->deleted;
+    int64_t allowed = o->deleting && !replaced->deleting
+                          ? MARK_BYTES
+                          : MIN(s->slack, (int64_t)SMALL_GROWTH_BYTES);
+    return growth_of(o, replaced) > allowed;
+}
+
+static int64_t room_of(const struct object *o)
+{
+    return ROW_BYTES + (int64_t)o->json_n;
+}
+
+static bool is_retrying(const struct store *s)
+{
+    return s->rev < s->retried;
+}
+
+int store_check_room(const struct store *s, const struct object *o, err_t *e)
+{
+    if (s->room == INT64_MAX || !needs_room(s, o, store_latest(s, object_key(o))))
+        return 0;
+    if (!is_retrying(s) && (room_of(o) <= s->room || db_disk_has_room(s->db, room_of(o))))
+        return 0;
+    return db_report_full(s->db, e);
+}
+
+/* Begins another batch when this one is as large as the log of a full disk may allow. */
+static void take_room(struct store *s, const struct object *o, const struct object *replaced,
+                      bool needs_room)
+{
+    size_t bytes = o->json_n + 2 * (size_t)PAGE_BYTES;
+    if (s->room != INT64_MAX) {
+        if (needs_room)
+            s->room = MAX(s->room - room_of(o), (int64_t)0);
+        else if (replaced && !o->deleted && !o->deleting)
+            s->slack -= MAX(growth_of(o, replaced), (int64_t)0);
+        if (s->gathering->writes.n && s->gathering->bytes + bytes > FULL_BATCH_BYTES)
+            s->gathering = s->gathering->next = batch_new(s);
+    }
+    s->gathering->bytes += bytes;
 }
 
 void store_stage(struct store *s, struct object *o)
@@ -261,10 +369,17 @@ void store_stage(struct store *s, struct object *o)
                           .key = object_key(o),
                           .deleted = o->deleted,
                           .prev_rev = replaced ? replaced->rev : 0,
-                          .value = object_json(o) };
+                          .value = object_json(o),
+                          .needs_room = needs_room(s, o, replaced) };
+    take_room(s, o, replaced, row.needs_room);
     vec_push(&s->gathering->rows, row);
     vec_push(&s->gathering->writes, o);
     map_put(&s->pending, object_key(o), o);
+}
+
+bool store_is_full(const struct store *s)
+{
+    return s->room != INT64_MAX;
 }
 
 const err_t *store_failure(const struct store *s)
@@ -275,7 +390,7 @@ const err_t *store_failure(const struct store *s)
 /* Waits for the gathering batch, else for the one in flight; with neither, the waiter is called at once. */
 void store_wait(struct store *s, struct store_waiter *w)
 {
-    struct batch *b = s->gathering->writes.n ? s->gathering : s->out;
+    struct store_batch *b = s->gathering->writes.n ? s->gathering : s->out;
     if (!b) {
         w->done(w, 0, NULL);
         return;
@@ -287,23 +402,76 @@ void store_wait(struct store *s, struct store_waiter *w)
 
 /* ---- committing */
 
+/* A tombstone is written without its object, which may be large: it is never shown. */
+static void strip_tombstone(struct store_batch *b, struct db_row *row)
+{
+    row->value = arena_printf(&b->texts,
+                              "{\"kind\":\"Status\",\"apiVersion\":\"v1\","
+                              "\"metadata\":{\"resourceVersion\":\"%lld\"}}",
+                              (long long)row->rev);
+}
+
+/* Full disk: only the newest row of each key is written, in the place of the one that it replaces, which is garbage of this
+ * batch. A tombstone is needed as long as older rows of its key are: it becomes garbage after them. */
+static void compact_batch(struct store *s, struct store_batch *b)
+{
+    size_t n = 0;
+    struct map newest = { 0 };
+    b->compacted = b->rows.at[b->rows.n - 1].rev;
+    b->compacts = true;
+    for (size_t i = 0; i < b->rows.n; i++)
+        map_put(&newest, b->rows.at[i].key, b->writes.at[i]);
+    for (size_t i = 0; i < b->rows.n; i++) {
+        struct db_row row = b->rows.at[i];
+        if (map_get(&newest, row.key) != b->writes.at[i])
+            continue;
+        struct object *replaced = tree_get(&s->tree, row.key);
+        if (replaced) {
+            row.place = b->writes.at[i]->place = row_of(replaced);
+            vec_push(&b->garbage, row.place);
+        }
+        if (row.deleted)
+            strip_tombstone(b, &row);
+        b->rows.at[n++] = row;
+    }
+    map_done(&newest);
+    b->rows.n = n;
+    b->n_replaced = b->garbage.n;
+}
+
+/* Gives up the part of the history that is only kept for a restart. */
+static void compact_file(struct store *s)
+{
+    for (uint64_t at = s->history.first; at < s->history.next; at++) {
+        const struct event *e = history_at(&s->history, at);
+        assert(e);
+        remember_garbage(s, e);
+    }
+    s->kept_from = s->rev;
+}
+
 /* The batch takes its share of the garbage with it; the list is only shortened once the batch has been
  * written. */
-struct batch *store_flush(struct store *s)
+struct store_batch *store_flush(struct store *s)
 {
-    struct batch *b = s->gathering;
+    struct store_batch *b = s->first;
     if (s->out || !b->writes.n)
         return NULL;
+    b->compacted = MAX(s->history.compacted, s->kept_from);
+    if (s->room != INT64_MAX) {
+        compact_file(s);
+        compact_batch(s, b);
+    }
     size_t n = MIN(s->garbage.n, (size_t)GARBAGE_SLICE);
     for (size_t i = 0; i < n; i++)
         vec_push(&b->garbage, s->garbage.at[i]);
-    b->compacted = s->history.compacted;
     s->out = b;
-    s->gathering = batch_new(s);
+    s->first = b->next ? b->next : (s->gathering = batch_new(s));
+    b->next = NULL;
     return b;
 }
 
-struct batch *store_tidy(struct store *s, bool idle)
+struct store_batch *store_tidy(struct store *s, bool idle)
 {
     if (s->out || !s->db || s->broken ||
         db_need(s->db) < (idle ? DB_NEEDS_A_MOMENT : DB_NEEDS_IT_NOW))
@@ -311,7 +479,7 @@ struct batch *store_tidy(struct store *s, bool idle)
     return s->out = batch_new(s);
 }
 
-void batch_write(struct batch *b)
+void store_batch_write(struct store_batch *b)
 {
     if (!b->writes.n) {
         db_tidy(b->store->db);
@@ -321,18 +489,22 @@ void batch_write(struct batch *b)
                                 .n_rows = b->rows.n,
                                 .garbage = b->garbage.at,
                                 .n_garbage = b->garbage.n,
-                                .compacted = b->compacted };
+                                .n_replaced = b->n_replaced,
+                                .compacted = b->compacted,
+                                .compacts = b->compacts };
     int64_t begun = clock_mono_ns();
-    b->result = b->store->db ? db_commit(b->store->db, &t, &b->error) : 0;
+    struct db *db = b->store->db;
+    b->result = db ? db_commit(db, &t, &b->n_deleted, &b->error) : 0;
+    b->room = db ? db_room(db) : INT64_MAX;
     b->took_ns = clock_mono_ns() - begun;
 }
 
-size_t batch_size(const struct batch *b)
+size_t store_batch_size(const struct store_batch *b)
 {
     return b->writes.n;
 }
 
-int64_t batch_took_ns(const struct batch *b)
+int64_t store_batch_took_ns(const struct store_batch *b)
 {
     return b->took_ns;
 }
@@ -343,8 +515,10 @@ bool store_is_durable(const struct store *s)
 }
 
 /* Makes the writes visible one by one, and calls `published` for each. */
-static void publish_batch(struct store *s, struct batch *b)
+static void publish_batch(struct store *s, struct store_batch *b)
 {
+    if (b->compacts)
+        s->kept_from = b->compacted; /* first: what was replaced in place is not garbage */
     for (size_t i = 0; i < b->writes.n; i++) {
         struct object *o = b->writes.at[i];
         apply_object(s, o);
@@ -354,13 +528,28 @@ static void publish_batch(struct store *s, struct batch *b)
         if (s->options.published)
             s->options.published(s->options.context, history_at(&s->history, newest), newest);
     }
-    if (b->garbage.n) {
-        s->garbage.n -= b->garbage.n;
-        memmove(s->garbage.at, s->garbage.at + b->garbage.n, s->garbage.n * sizeof(int64_t));
+    size_t done = b->n_deleted > b->n_replaced ? b->n_deleted - b->n_replaced : 0;
+    if (done) {
+        s->garbage.n -= done;
+        memmove(s->garbage.at, s->garbage.at + done, s->garbage.n * sizeof(int64_t));
+    }
+    for (size_t i = 0; b->compacts && i < b->rows.n; i++) {
+        const struct db_row *row = &b->rows.at[i];
+        if (row->deleted)
+            vec_push(&s->garbage, row->place ? row->place : row->rev);
     }
 }
 
-static void call_waiters(struct batch *b, int result, const err_t *e)
+static void take_outcome(struct store *s, const struct store_batch *b)
+{
+    s->room = b->room;
+    if (b->result == -ENOSPC)
+        s->retried = INT64_MAX; /* until the waiters have staged what they want */
+    if (s->room == INT64_MAX)
+        s->slack = SLACK_BYTES;
+}
+
+static void call_waiters(const struct store_batch *b, int result, const err_t *e)
 {
     for (struct store_waiter *w = b->waiters, *next; w; w = next) {
         next = w->next;
@@ -369,31 +558,35 @@ static void call_waiters(struct batch *b, int result, const err_t *e)
 }
 
 /* Waiters are called last, when the store is consistent again: they may stage new writes. */
-void store_finish(struct store *s, struct batch *b)
+void store_finish(struct store *s, struct store_batch *b)
 {
     assert(s->out == b);
     s->out = NULL;
-    struct batch *lost = NULL;
+    struct store_batch *lost = NULL;
+    if (b->writes.n)
+        take_outcome(s, b);
     if (b->result == 0) {
         publish_batch(s, b);
     } else {
         s->broken = b->result != -ENOSPC;
         s->failure = b->error;
-        lost = s->gathering; /* built on the writes that have just been dropped */
-        s->gathering = batch_new(s);
+        lost = s->first; /* built on the writes that have just been dropped */
+        s->first = s->gathering = batch_new(s);
         map_done(&s->pending);
     }
     call_waiters(b, b->result, &b->error);
-    if (lost)
-        call_waiters(lost, b->result, &b->error);
-    batch_free(lost);
+    for (const struct store_batch *other = lost; other; other = other->next)
+        call_waiters(other, b->result, &b->error);
+    if (s->retried == INT64_MAX)
+        s->retried = s->gathering->writes.n ? s->next_rev - 1 : 0;
+    queue_free(lost);
     batch_free(b);
 }
 
 void store_commit(struct store *s)
 {
-    for (struct batch *b; (b = store_tidy(s, false)) || (b = store_flush(s));) {
-        batch_write(b);
+    for (struct store_batch *b; (b = store_tidy(s, false)) || (b = store_flush(s));) {
+        store_batch_write(b);
         store_finish(s, b);
     }
 }

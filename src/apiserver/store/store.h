@@ -6,7 +6,7 @@
  *
  *     during a turn     store_stage, store_wait      verbs stage writes and wait
  *     end of the turn   store_flush -> batch         NULL while another batch is in flight
- *     other thread      batch_write(batch)           one transaction and one fsync for the batch
+ *     other thread      store_batch_write(batch)           one transaction and one fsync for the batch
  *     loop              store_finish(batch)          publishes or drops it, then calls the waiters
  *
  * store.c explains the design and the guarantees. */
@@ -16,7 +16,7 @@
 #include "history.h"
 
 struct store;
-struct batch;
+struct store_batch;
 
 struct store_options {
     const char *path;      /* database file; NULL: memory only */
@@ -37,16 +37,22 @@ struct object *store_get(const struct store *s, str key);
 const struct tree *store_tree(const struct store *s);
 const struct history *store_history(const struct store *s);
 int64_t store_rev(const struct store *s); /* of the last commit */
+/* The version from which a watch can be resumed after a restart; newer than the history's on a full disk. */
+int64_t store_kept_from(const struct store *s);
 
 /* ---- writing */
 
 /* The object that a write to the key would replace; NULL: none. Borrowed. */
 struct object *store_latest(const struct store *s, str key);
-/* Whether any object under the prefix exists, counting staged writes. */
-bool store_any_latest(const struct store *s, str prefix);
+/* Whether `is` (NULL: always) holds for any object under the prefix, counting staged writes. */
+bool store_any_latest(const struct store *s, str prefix,
+                      bool (*is)(void *context, struct object *o), void *context);
 int64_t store_next_rev(const struct store *s); /* the version of the next staged object */
 /* Takes the reference; its rev must be store_next_rev(). Tombstones delete. */
 void store_stage(struct store *s, struct object *o);
+/* -ENOSPC: the disk is full, and this write needs more room than what it replaces; not to be staged. */
+int store_check_room(const struct store *s, const struct object *o, err_t *e);
+bool store_is_full(const struct store *s); /* the disk: as of the last commit */
 /* Why writes are refused; NULL: they are not. */
 const err_t *store_failure(const struct store *s);
 
@@ -60,16 +66,16 @@ void store_wait(struct store *s, struct store_waiter *w);
 
 /* ---- committing */
 
-struct batch *store_flush(struct store *s);   /* NULL: nothing staged, or one is in flight */
-void batch_write(struct batch *b);            /* blocks; any thread */
-size_t batch_size(const struct batch *b);     /* number of writes */
-int64_t batch_took_ns(const struct batch *b); /* duration of batch_write() */
-bool store_is_durable(const struct store *s); /* batch_write() waits for a disk */
-void store_finish(struct store *s, struct batch *b);
+struct store_batch *store_flush(struct store *s); /* NULL: nothing staged, or one is in flight */
+void store_batch_write(struct store_batch *b);    /* blocks; any thread */
+size_t store_batch_size(const struct store_batch *b);     /* number of writes */
+int64_t store_batch_took_ns(const struct store_batch *b); /* duration of store_batch_write() */
+bool store_is_durable(const struct store *s);             /* store_batch_write() waits for a disk */
+void store_finish(struct store *s, struct store_batch *b);
 
-/* A batch without writes, for maintenance that takes as long as many commits; batch_write() does a part of it.
+/* A batch without writes, for maintenance that takes as long as many commits; store_batch_write() does a part of it.
  * NULL: a batch is in flight, there is nothing to do, or it can wait until the store is idle. */
-struct batch *store_tidy(struct store *s, bool idle);
+struct store_batch *store_tidy(struct store *s, bool idle);
 void store_commit(struct store *s); /* flush, write and finish: startup and tests */
 
 /* Clears the history: what happened before (the initial objects of a new store) cannot be watched. */
