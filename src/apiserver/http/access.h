@@ -24,11 +24,11 @@ struct json *access_rules(struct server *s, struct arena *a, const struct user *
 /* Checks a role or binding before it is written (old NULL: created). False: answered with 403 or 404. */
 bool access_check_grant(struct call *c, const struct json *old, const struct json *object);
 
-struct access call_access(const struct call *c); /* the access that the call needs */
+struct access access_needed(const struct call *c); /* the access that the call needs */
 /* Answers with 403 and the access that was denied. */
-void call_deny_access(struct call *c, const struct access *want);
+void access_deny(struct call *c, const struct access *want);
 
 /* ---- impersonate.c: replaces the call's user as the Impersonate-* headers ask. False: answered. */
-bool call_impersonate(struct call *c);
+bool access_impersonate(struct call *c);
 
 #endif

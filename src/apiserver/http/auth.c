@@ -184,15 +184,6 @@ bool call_authenticate(struct call *c)
 
 /* ---- authorization */
 
-static str to_lower(struct arena *a, str text)
-{
-    str copy = arena_str(a, text);
-    for (size_t i = 0; i < copy.n; i++)
-        if (copy.p[i] >= 'A' && copy.p[i] <= 'Z')
-            ((char *)copy.p)[i] |= 32;
-    return copy;
-}
-
 /* A list or watch of a single object by metadata.name counts as access to that object; deleting a
  * collection never does. */
 static str target_name(const struct call *c)
@@ -211,13 +202,13 @@ static str target_name(const struct call *c)
 
 /* Non-resource requests use the HTTP method as their verb. A namespace is its own namespace, so that a role
  * in it can allow access to it. */
-struct access call_access(const struct call *c)
+struct access access_needed(const struct call *c)
 {
     static const char *const words[VERB_N] = { "get",   "get",    "list",
                                                "watch", "create", "update",
                                                "patch", "delete", "deletecollection" };
     if (!c->resource.n)
-        return (struct access){ .verb = to_lower(c->arena, c->request->method),
+        return (struct access){ .verb = arena_lower(c->arena, c->request->method),
                                 .path = utf8_clean(c->arena, c->request->path) };
     bool space = !c->group.n && str_eq(c->resource, S("namespaces"));
     return (struct access){ .verb = str_c(words[c->verb]),
@@ -241,7 +232,7 @@ static void deny_path(struct call *c, const struct access *w)
 }
 
 /* quoted: kube-apiserver */
-void call_deny_access(struct call *c, const struct access *w)
+void access_deny(struct call *c, const struct access *w)
 {
     struct arena *a = c->arena;
     if (!w->resource.n) {
@@ -269,23 +260,23 @@ void call_deny_access(struct call *c, const struct access *w)
 
 bool call_authorize(struct call *c)
 {
-    if (!call_impersonate(c))
+    if (!access_impersonate(c))
         return false;
     if (c->user.admin)
         return true;
-    struct access w = call_access(c);
+    struct access w = access_needed(c);
     if (access_is_allowed(c->server, c->arena, &c->user, &w, NULL))
         return true;
-    call_deny_access(c, &w);
+    access_deny(c, &w);
     return false;
 }
 
 bool call_authorize_create(struct call *c)
 {
-    struct access w = call_access(c);
+    struct access w = access_needed(c);
     w.verb = S("create");
     if (c->user.admin || access_is_allowed(c->server, c->arena, &c->user, &w, NULL))
         return true;
-    call_deny_access(c, &w);
+    access_deny(c, &w);
     return false;
 }

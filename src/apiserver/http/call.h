@@ -21,7 +21,8 @@
 #include "selector.h"
 
 struct server;
-struct kind_set;
+struct catalog_set;
+struct call_wait;
 
 enum verb {
     VERB_NONE, /* not a resource: discovery, OpenAPI, health, version */
@@ -60,6 +61,8 @@ struct answer {
     struct buf body;
     VEC(struct http_header) headers;
     const struct stream_source *stream; /* instead of a body; NULL: none */
+    /* Gives the stream its exchange, before it begins. May be NULL. */
+    void (*attach)(const struct stream_source *stream, struct exchange *x);
 };
 
 struct call {
@@ -74,7 +77,7 @@ struct call {
     str group, version, resource, ns, name, subresource; /* decoded; "" where absent */
     bool deprecated_watch;                               /* the path begins with watch/ */
     const struct kind *kind;                             /* NULL: not a resource */
-    struct kind_set *set;                                /* borrowed; NULL for built-in kinds */
+    struct catalog_set *set;                             /* borrowed; NULL for built-in kinds */
     enum kind_sub sub;
 
     enum answer_form form;
@@ -82,14 +85,26 @@ struct call {
     bool form_v1beta1; /* tables and metadata in meta.k8s.io/v1beta1 instead of v1 */
     bool pretty;
 
-    bool managed_by_apply; /* apply has already set the managedFields of the object to create */
+    struct json *quotas;    /* with what they use after this write; NULL: none changes */
+    bool managed_by_apply;  /* apply has already set the managedFields of the object to create */
+    bool ran_again;         /* the disk was found to be full when the call first ran */
+    struct call_wait *wait; /* what it keeps between runs; NULL: it needs no webhook (webhook.h) */
     struct store_waiter waiter;
     struct answer answer;
     int64_t started_ns;
+    struct warning *warnings; /* what call_warn() was given, in the arena */
+    size_t n_warnings;        /* of these */
+    size_t warning_runes;     /* in the headers so far */
+    bool cuts_warnings;       /* there is too much text: each is cut */
 };
 
-/* Runs the call. Reads finish before this returns; writes finish when their batch is on disk. */
+/* Runs the call. Reads finish before this returns; writes finish when their batch is on disk. What needs the answer of
+ * a webhook finishes after that. */
 void server_handle(struct server *s, struct call *c);
+/* Runs it again from the start: a webhook has answered, or the disk was found to be full. */
+void server_resume(struct call *c);
+/* The answer is complete: frees what the call kept for webhooks, and reports it. */
+void server_finish(struct call *c);
 
 /* ---- route.c */
 bool call_route(struct call *c); /* false: answered */
@@ -124,7 +139,6 @@ struct list_options {
     int64_t limit; /* 0: unlimited */
     str continue_token;
     int64_t rev; /* resourceVersion; 0: unset or "0" */
-    bool rev_given;
     enum version_match match;
     bool bookmarks, initial_events;
     int64_t timeout_s; /* of a watch; 0: unset */
@@ -155,6 +169,16 @@ bool call_authorize_create(struct call *c);
 void review_answer(struct call *c, struct json *review); /* SubjectAccessReview, TokenReview, ... */
 
 /* ---- answer.c */
+
+/* A temporary arena for a part of the work of a call, so that a call that waits, or that has many objects, keeps nothing
+ * of it. What was added to the answer meanwhile is copied to the arena of the call. */
+struct call_scratch {
+    struct arena arena, *outer;
+    size_t headers, warnings; /* how many there were at the beginning */
+};
+void call_enter_scratch(struct call *c, struct call_scratch *s);
+void call_leave_scratch(struct call *c, struct call_scratch *s);
+void call_discard_answer(struct call *c); /* there is none yet: the call runs again, or ends */
 void call_warn(struct call *c, str text); /* Warning: 299 - "text" */
 void call_add_header(struct call *c, const char *name, str value);
 void call_text(struct call *c, int status, const char *content_type, str body);

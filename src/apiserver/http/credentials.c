@@ -27,31 +27,6 @@ static char *join_path(const char *directory, const char *name)
     return buf_take(&path);
 }
 
-/* Replaces a file that only its owner can read. `lasting`: sync it before it becomes visible. */
-static int write_private_file(const char *path, str bytes, bool lasting, err_t *e)
-{
-    auto_buf struct buf temporary = { 0 };
-    buf_printf(&temporary, "%s.new", path);
-    (void)unlink(temporary.p);
-    auto_close int fd = open(temporary.p, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0 || fchmod(fd, 0600) < 0) /* the umask may have removed bits */
-        return err_set(e, errno, "cannot create %s: %s", temporary.p, strerror(errno));
-    for (size_t at = 0; at < bytes.n;) {
-        ssize_t n = write(fd, bytes.p + at, bytes.n - at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0) {
-            int code = errno;
-            (void)unlink(temporary.p); /* frees its blocks if the disk is full */
-            return err_set(e, code, "cannot write %s: %s", temporary.p, strerror(code));
-        }
-        at += (size_t)n;
-    }
-    if ((lasting && fsync(fd) < 0) || rename(temporary.p, path) < 0)
-        return err_set(e, errno, "cannot write %s: %s", path, strerror(errno));
-    return 0;
-}
-
 static bool file_exists(const char *path)
 {
     return access(path, F_OK) == 0;
@@ -78,7 +53,7 @@ static int load_token(const char *directory, const char *name, char **ret, err_t
     tls_random(random, sizeof(random));
     for (size_t i = 0; i < sizeof(random); i++)
         buf_printf(&text, "%02x", random[i]);
-    int result = write_private_file(path, buf_str(&text), true, e);
+    int result = file_write_private(path, buf_str(&text), true, e);
     if (result == 0)
         *ret = buf_take(&text);
     return result;
@@ -91,7 +66,7 @@ static int load_pair(const char *cert_path, const char *key_path, struct cert_pa
 }
 
 /* Loads the certificate authority, or creates one if the certificate or its key is missing. */
-static int load_ca(struct credentials *c, const char *directory, int64_t now_ns, err_t *e)
+static int load_ca(struct server_credentials *c, const char *directory, int64_t now_ns, err_t *e)
 {
     auto_free char *key = join_path(directory, "ca.key");
     if (file_exists(c->ca_path) && file_exists(key))
@@ -102,13 +77,14 @@ static int load_ca(struct credentials *c, const char *directory, int64_t now_ns,
     cert_pair_done(&c->ca);
     int result = cert_make(&request, &c->ca, e);
     if (result == 0)
-        result = write_private_file(key, buf_str(&c->ca.key), true, e);
-    return result < 0 ? result : write_private_file(c->ca_path, buf_str(&c->ca.cert), true, e);
+        result = file_write_private(key, buf_str(&c->ca.key), true, e);
+    return result < 0 ? result : file_write_private(c->ca_path, buf_str(&c->ca.cert), true, e);
 }
 
 /* A certificate is cheap to create, so a new one for each start avoids checks of its expiry and of changed
  * host names. */
-static int make_server_cert(struct credentials *c, const char *address, int64_t now_ns, err_t *e)
+static int make_server_cert(struct server_credentials *c, const char *address, int64_t now_ns,
+                            err_t *e)
 {
     char host[256] = "";
     (void)gethostname(host, sizeof(host) - 1);
@@ -130,10 +106,10 @@ static int make_server_cert(struct credentials *c, const char *address, int64_t 
     return cert_make(&request, &c->server, e);
 }
 
-int credentials_load(struct credentials *c, const char *directory, const char *address, bool tls,
-                     int64_t now_ns, err_t *e)
+int server_credentials_load(struct server_credentials *c, const char *directory,
+                            const char *address, bool tls, int64_t now_ns, err_t *e)
 {
-    *c = (struct credentials){ 0 };
+    *c = (struct server_credentials){ 0 };
     c->kubeconfig_path = join_path(directory, "kubeconfig");
     c->ca_path = join_path(directory, "ca.crt");
     int result = load_token(directory, "admin.token", &c->admin_token, e);
@@ -149,7 +125,8 @@ int credentials_load(struct credentials *c, const char *directory, const char *a
 }
 
 /* An unchanged file is not written, so that a full disk does not matter in the common case. */
-int credentials_write_kubeconfig(const struct credentials *c, const char *url, err_t *e)
+int server_credentials_write_kubeconfig(const struct server_credentials *c, const char *url,
+                                        err_t *e)
 {
     auto_buf struct buf text = { 0 }, ca = { 0 };
     base64_encode(&ca, buf_str(&c->ca.cert));
@@ -166,7 +143,7 @@ int credentials_write_kubeconfig(const struct credentials *c, const char *url, e
     if (file_read(c->kubeconfig_path, FILE_MAX, &there, NULL) == 0 &&
         str_eq(buf_str(&there), buf_str(&text)))
         return 0;
-    int result = write_private_file(c->kubeconfig_path, buf_str(&text), false, e);
+    int result = file_write_private(c->kubeconfig_path, buf_str(&text), false, e);
     if (result != -ENOSPC)
         return result;
     log_error("kubeconfig not updated: disk is full", KV_C("file", c->kubeconfig_path),
@@ -174,7 +151,7 @@ int credentials_write_kubeconfig(const struct credentials *c, const char *url, e
     return 0;
 }
 
-void credentials_done(struct credentials *c)
+void server_credentials_done(struct server_credentials *c)
 {
     cert_pair_done(&c->ca);
     cert_pair_done(&c->server);
@@ -183,5 +160,5 @@ void credentials_done(struct credentials *c)
     free(c->account_key);
     free(c->kubeconfig_path);
     free(c->ca_path);
-    *c = (struct credentials){ 0 };
+    *c = (struct server_credentials){ 0 };
 }

@@ -1,6 +1,6 @@
 /* Discovery: the groups, versions and resources that the server serves, in the plain and in the aggregated form.
  *
- * Documents are built from the registry for each request. A registry has a few hundred entries, which takes some
+ * Documents are built from the catalog for each request. A catalog has a few hundred entries, which takes some
  * tens of microseconds; a cache would have to be invalidated whenever a definition changes.
  *
  *     /apis                   discovery_groups       APIGroupList
@@ -58,6 +58,7 @@ static struct json *make_sub_verbs(struct arena *a, enum kind_sub sub)
     static const char *const finalize[] = { "update" }, *const posted[] = { "create" };
     return kind_of_posted_sub(sub) ? make_words(a, posted, 1)
            : sub == KIND_FINALIZE  ? make_words(a, finalize, 1)
+           : sub == KIND_LOG       ? make_words(a, usual, 1)
                                    : make_words(a, usual, countof(usual));
 }
 
@@ -98,7 +99,7 @@ static struct json *plain_resource(struct arena *a, const struct kind *k)
     json_set(a, r, S("verbs"), make_verbs(a, k));
     put_names(a, r, "shortNames", k->short_names, k->n_short_names);
     put_names(a, r, "categories", k->categories, k->n_categories);
-    if (!k->answer_only)
+    if (!k->answer_only && k->verbs & KIND_CREATE)
         json_set_str(a, r, "storageVersionHash", storage_hash(a, k->storage));
     return r;
 }
@@ -124,8 +125,8 @@ static struct json *plain_sub(struct arena *a, const struct kind *k, enum kind_s
 struct json *discovery_resources(struct server *s, struct arena *a, str group, str version)
 {
     struct json *resources = json_new_arr(a), *list = json_new_obj(a);
-    for (size_t i = 0; i < s->registry.all.n; i++) {
-        const struct kind *k = s->registry.all.at[i];
+    for (size_t i = 0; i < s->catalog.all.n; i++) {
+        const struct kind *k = s->catalog.all.at[i];
         if (!str_eq(k->group, group) || !str_eq(k->version, version))
             continue;
         json_push(a, resources, plain_resource(a, k));
@@ -188,10 +189,10 @@ static int compare_rank(const void *x, const void *y)
 /* The distinct versions of a group, preferred first. The array is in the arena. */
 static size_t find_versions(struct server *s, struct arena *a, str group, str **ret)
 {
-    str *versions = arena_array(a, s->registry.all.n, sizeof(*versions));
+    str *versions = arena_array(a, s->catalog.all.n, sizeof(*versions));
     size_t n = 0;
-    for (size_t i = 0; i < s->registry.all.n; i++) {
-        const struct kind *k = s->registry.all.at[i];
+    for (size_t i = 0; i < s->catalog.all.n; i++) {
+        const struct kind *k = s->catalog.all.at[i];
         bool known = !str_eq(k->group, group);
         for (size_t j = 0; j < n && !known; j++)
             known = str_eq(versions[j], k->version);
@@ -212,11 +213,11 @@ static int compare_text(const void *x, const void *y)
 /* All groups except core: the built-in ones in their order, then the others by name. */
 static size_t find_groups(struct server *s, struct arena *a, str **ret)
 {
-    str *groups = arena_array(a, s->registry.all.n, sizeof(*groups));
+    str *groups = arena_array(a, s->catalog.all.n, sizeof(*groups));
     size_t n = 0, builtin = 0;
     for (int custom = 0; custom < 2; custom++) {
-        for (size_t i = 0; i < s->registry.all.n; i++) {
-            const struct kind *k = s->registry.all.at[i];
+        for (size_t i = 0; i < s->catalog.all.n; i++) {
+            const struct kind *k = s->catalog.all.at[i];
             bool known = !k->group.n || k->custom != (custom == 1);
             for (size_t j = 0; j < n && !known; j++)
                 known = str_eq(groups[j], k->group);
@@ -254,7 +255,7 @@ static void put_group(struct server *s, struct arena *a, struct json *to, str gr
 
 struct json *discovery_group(struct server *s, struct arena *a, str group)
 {
-    if (!group.n || !registry_has_group(&s->registry, group))
+    if (!group.n || !catalog_has_group(&s->catalog, group))
         return NULL;
     struct json *g = json_new_obj(a);
     json_set_str(a, g, "kind", S("APIGroup"));
@@ -332,8 +333,8 @@ static struct json *aggregated_group(struct server *s, struct arena *a, str grou
     for (size_t i = 0; i < n; i++) {
         struct json *v = json_new_obj(a), *resources = json_new_arr(a);
         json_set_str(a, v, "version", names[i]);
-        for (size_t j = 0; j < s->registry.all.n; j++) {
-            const struct kind *k = s->registry.all.at[j];
+        for (size_t j = 0; j < s->catalog.all.n; j++) {
+            const struct kind *k = s->catalog.all.at[j];
             if (str_eq(k->group, group) && str_eq(k->version, names[i]))
                 json_push(a, resources, aggregated_resource(a, k));
         }

@@ -1,4 +1,4 @@
-/* Discovery documents, built from the registry. NULL: no such group or version. */
+/* Discovery documents, built from the catalog. NULL: no such group or version. */
 #ifndef FLYBALL_DISCOVERY_H
 #define FLYBALL_DISCOVERY_H
 

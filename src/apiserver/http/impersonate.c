@@ -38,7 +38,7 @@ static bool can_impersonate_any(struct call *c)
     const struct json *rules = access_rules(c->server, c->arena, &c->user, c->ns);
     for (size_t i = 0; i < json_len(rules); i++) {
         const struct json *verbs = json_get(json_item(rules, i), "verbs");
-        if (strings_contain(verbs, S("impersonate")) || strings_contain(verbs, S("*")))
+        if (remove_list_contains(verbs, S("impersonate")) || remove_list_contains(verbs, S("*")))
             return true;
     }
     return false;
@@ -51,11 +51,11 @@ static void deny_part(struct call *c, const struct access *part)
     struct access w = *part;
     if (!can_impersonate_any(c)) {
         bool account = str_eq(part->resource, S("serviceaccounts"));
-        w = call_access(c);
+        w = access_needed(c);
         w.verb = arena_printf(c->arena, "impersonate-on:%s:" STR_FMT,
                               account ? "serviceaccount" : "user-info", STR_ARG(w.verb));
     }
-    call_deny_access(c, &w);
+    access_deny(c, &w);
 }
 
 static bool check_part(struct call *c, struct access w)
@@ -153,7 +153,7 @@ static bool has_impersonation(const struct call *c)
     return false;
 }
 
-bool call_impersonate(struct call *c)
+bool access_impersonate(struct call *c)
 {
     if (!has_impersonation(c))
         return true;

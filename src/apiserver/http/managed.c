@@ -10,9 +10,9 @@ static const struct kind *find_kind_version(struct call *c, str version)
     str group = S(""), rest = version;
     if (str_find_char(version, '/') != SIZE_MAX)
         str_cut(&rest, '/', &group);
-    struct kind_set *set;
+    struct catalog_set *set;
     return str_eq(group, c->kind->group)
-               ? registry_find(&c->server->registry, group, rest, c->kind->plural, &set)
+               ? catalog_find(&c->server->catalog, group, rest, c->kind->plural, &set)
                : NULL;
 }
 

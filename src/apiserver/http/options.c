@@ -117,8 +117,8 @@ static bool parse_selectors(struct call *c, struct list_options *o)
 {
     err_t e;
     str labels = call_query(c, "labelSelector"), fields = call_query(c, "fieldSelector");
-    if (label_selector_parse(c->arena, labels.p ? labels : S(""), &o->labels, &e) < 0 ||
-        field_selector_parse(c->arena, fields.p ? fields : S(""), &o->fields, &e) < 0) {
+    if (selector_parse_labels(c->arena, labels.p ? labels : S(""), &o->labels, &e) < 0 ||
+        selector_parse_fields(c->arena, fields.p ? fields : S(""), &o->fields, &e) < 0) {
         call_bad_request(c, "%s", e.text);
         return false;
     }
@@ -166,7 +166,6 @@ static bool parse_version(struct call *c, struct list_options *o)
                          STR_ARG(text), STR_ARG(text));
         return false;
     }
-    o->rev_given = true;
     return true;
 }
 

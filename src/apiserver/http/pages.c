@@ -6,6 +6,8 @@
  *
  * Documents that clients cache carry an ETag: aggregated discovery a checksum of its bytes, OpenAPI v3 the hash
  * that its index lists. A request for an outdated hash is redirected to the current one. */
+#include "../../base/clock.h"
+#include "../../base/rfc3339.h"
 #include "../../base/sum.h"
 #include "../schema/openapi.h"
 #include "../schema/openapi_v2.h"
@@ -36,6 +38,11 @@ static void serve_version(struct call *c)
                                      { "platform", "linux/amd64" } };
     for (size_t i = 0; i < countof(pairs); i++)
         json_set_str(a, v, pairs[i][0], str_c(pairs[i][1]));
+    /* A simulated clock, for clients that compute what applies now (flyball explain). */
+    int64_t now_ns = server_now_ns(c->server), apart_ns = now_ns - clock_wall_ns();
+    char text[RFC3339_TEXT_MAX];
+    if (apart_ns > 2 * NS_PER_S || apart_ns < -2 * NS_PER_S)
+        json_set_str(a, v, "clock", rfc3339_text(now_ns / NS_PER_S, text));
     call_json(c, 200, v);
 }
 
@@ -56,9 +63,11 @@ static void serve_health(struct call *c, str path)
         call_text(c, 200, "text/plain; charset=utf-8", S("ok"));
         return;
     }
-    str text = arena_printf(c->arena, "[+]ping ok\n%s\n" STR_FMT " check %s\n",
-                            failure ? "[-]store failed: see the log" : "[+]store ok", STR_ARG(name),
-                            well ? "passed" : "failed");
+    const char *store = failure                           ? "[-]store failed: see the log"
+                        : store_is_full(c->server->store) ? "[+]store ok, but the disk is full"
+                                                          : "[+]store ok";
+    str text = arena_printf(c->arena, "[+]ping ok\n%s\n" STR_FMT " check %s\n", store,
+                            STR_ARG(name), well ? "passed" : "failed");
     call_text(c, well ? 200 : 500, "text/plain; charset=utf-8", text);
 }
 
@@ -110,7 +119,7 @@ static void serve_apis(struct call *c, str rest)
                                    : discovery_groups(c->server, c->arena);
     if (found)
         call_json(c, 200, found);
-    else if (registry_is_builtin_group(group))
+    else if (catalog_is_builtin_group(group))
         call_no_resource(c);
     else
         call_no_page(c);
@@ -120,7 +129,7 @@ static void serve_apis(struct call *c, str rest)
 
 static void serve_openapi_v3(struct call *c)
 {
-    struct registry *r = &c->server->registry;
+    struct catalog *r = &c->server->catalog;
     call_json(c, 200, openapi_index(c->arena, r->all.at, r->all.n));
     c->answer.content_type = "text/plain; charset=utf-8"; /* as kube-apiserver answers */
 }
@@ -128,7 +137,7 @@ static void serve_openapi_v3(struct call *c)
 /* Version 2 has its own media types, JSON and protobuf. */
 static void serve_openapi_v2(struct call *c)
 {
-    struct registry *r = &c->server->registry;
+    struct catalog *r = &c->server->catalog;
     str accept = call_header(c, "accept"), part, type;
     bool any = !str_trim(accept).n, text = any;
     while (!any && str_cut(&accept, ',', &part)) {
@@ -160,7 +169,7 @@ static void serve_openapi_v3_group(struct call *c, str rest)
         str_cut(&rest, '/', &group);
     if (rest.p)
         str_cut(&rest, '/', &version_word);
-    struct registry *r = &c->server->registry;
+    struct catalog *r = &c->server->catalog;
     bool known = false;
     for (size_t i = 0; i < r->all.n && !known; i++)
         known = str_eq(r->all.at[i]->group, group) && str_eq(r->all.at[i]->version, version_word);

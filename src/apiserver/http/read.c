@@ -3,32 +3,41 @@
 #include "read.h"
 
 #include "../../json/scan.h"
+#include "convert.h"
 
-/* A custom object must be stored in the requested version and be newer than its definition's spec, because
+/* What a webhook made of the object is complete. A custom object must else be stored in the requested version and be newer than its definition's spec, because
  * a new schema can add defaults or prune fields. */
-bool read_is_verbatim(const struct kind *k, const struct kind_set *set, const struct object *o)
+struct object *read_find_verbatim(const struct kind *k, const struct catalog_set *set,
+                                  struct object *o)
 {
     if (!k->custom)
-        return k == k->storage;
+        return k == k->storage ? o : NULL;
+    const struct object *converted = convert_find(k, o);
+    if (converted && converted != o)
+        return (struct object *)(uintptr_t)converted;
     str stored = object_span(o, o->version);
     return set && o->rev > set->rev && stored.n == k->group.n + 1 + k->version.n &&
-           str_ends(stored, k->version);
+                   str_ends(stored, k->version)
+               ? o
+               : NULL;
 }
 
 struct json *read_tree(struct arena *a, const struct kind *k, const struct object *o)
 {
     struct json *tree;
     err_t e;
-    if (json_parse(a, object_json(o), &tree, &e) < 0)
+    const struct object *converted = convert_find(k, o);
+    if (json_parse(a, object_json(converted ? converted : o), &tree, &e) < 0)
         return NULL;
-    kind_from_storage(k, a, tree);
+    if (!converted || converted == o)
+        kind_from_storage(k, a, tree);
     return tree;
 }
 
 /* Whether the field has the wanted value, as text. */
 static bool field_equals(const struct kind *k, const struct object *o, str path, str wanted)
 {
-    struct key_parts parts = key_split(object_key(o));
+    struct store_key_parts parts = store_key_split(object_key(o));
     if (str_eq(path, S("metadata.name")))
         return str_eq(parts.name, wanted);
     if (str_eq(path, S("metadata.namespace")))
@@ -44,7 +53,7 @@ static bool field_equals(const struct kind *k, const struct object *o, str path,
 bool read_is_selected(const struct kind *k, const struct list_options *o,
                       const struct object *object)
 {
-    if (!label_selector_matches(&o->labels, object))
+    if (!selector_matches_labels(&o->labels, object))
         return false;
     for (size_t i = 0; i < o->fields.n; i++) {
         const struct field_term *t = &o->fields.terms[i];
@@ -54,14 +63,15 @@ bool read_is_selected(const struct kind *k, const struct list_options *o,
     return true;
 }
 
-void read_put(struct buf *out, const struct kind *k, const struct kind_set *set,
+void read_put(struct buf *out, const struct kind *k, const struct catalog_set *set,
               const struct object *o, bool item)
 {
-    if (read_is_verbatim(k, set, o)) {
+    const struct object *verbatim = read_find_verbatim(k, set, (struct object *)(uintptr_t)o);
+    if (verbatim) {
         if (item && !k->custom)
-            object_put_item(out, o);
+            object_put_item(out, verbatim);
         else
-            buf_put(out, object_json(o));
+            buf_put(out, object_json(verbatim));
         return;
     }
     auto_arena struct arena scratch = { 0 };

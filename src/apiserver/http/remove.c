@@ -13,7 +13,7 @@
 #include "../../base/rfc3339.h"
 #include "read.h"
 
-bool strings_contain(const struct json *strings, str wanted)
+bool remove_list_contains(const struct json *strings, str wanted)
 {
     for (size_t i = 0; i < json_len(strings); i++)
         if (str_eq(json_text(json_item(strings, i)), wanted))
@@ -21,7 +21,7 @@ bool strings_contain(const struct json *strings, str wanted)
     return false;
 }
 
-bool strings_remove(struct json *strings, str unwanted)
+bool remove_from_list(struct json *strings, str unwanted)
 {
     for (size_t i = 0; i < json_len(strings); i++) {
         if (str_eq(json_text(json_item(strings, i)), unwanted)) {
@@ -34,13 +34,13 @@ bool strings_remove(struct json *strings, str unwanted)
 
 static bool is_pod(const struct kind *k)
 {
-    return kind_is(k, S(""), S("pods"));
+    return remove_is_kind(k, S(""), S("pods"));
 }
 
 /* Namespaces and definitions are deleted by their controllers, once they are empty. */
 static bool is_held_by_controller(const struct kind *k)
 {
-    return kind_is(k, S(""), S("namespaces")) || kind_is(k, CRD_GROUP, CRD_PLURAL);
+    return remove_is_kind(k, S(""), S("namespaces")) || remove_is_kind(k, CRD_GROUP, CRD_PLURAL);
 }
 
 /* Sets the finalizers of the garbage collector as the propagation policy demands; without one, those that
@@ -48,8 +48,8 @@ static bool is_held_by_controller(const struct kind *k)
 static bool set_gc_finalizers(struct arena *a, struct json *metadata, enum propagation p)
 {
     struct json *old = json_get(metadata, "finalizers");
-    bool had_orphan = strings_contain(old, FINALIZER_ORPHAN),
-         had_fore = strings_contain(old, FINALIZER_FOREGROUND);
+    bool had_orphan = remove_list_contains(old, FINALIZER_ORPHAN),
+         had_fore = remove_list_contains(old, FINALIZER_FOREGROUND);
     bool orphan = p == PROPAGATE_ORPHAN || (p == PROPAGATE_DEFAULT && had_orphan);
     bool fore = p == PROPAGATE_FOREGROUND || (p == PROPAGATE_DEFAULT && had_fore && !had_orphan);
     if (orphan == had_orphan && fore == had_fore)

@@ -34,10 +34,10 @@ struct removed remove_object(struct server *s, struct arena *a, const struct kin
                              const struct object *old, const struct remove_options *options);
 
 /* On JSON arrays of strings, such as finalizers. */
-bool strings_contain(const struct json *strings, str wanted);
-bool strings_remove(struct json *strings, str unwanted); /* true: it was in the array */
+bool remove_list_contains(const struct json *strings, str wanted);
+bool remove_from_list(struct json *strings, str unwanted); /* true: it was in the array */
 
-static inline bool kind_is(const struct kind *k, str group, str plural)
+static inline bool remove_is_kind(const struct kind *k, str group, str plural)
 {
     return str_eq(k->group, group) && str_eq(k->plural, plural);
 }

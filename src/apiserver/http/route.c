@@ -94,8 +94,15 @@ static bool take_resource(struct call *c, const struct path *p, size_t i)
 /* 404, as a Status or as plain text. Always false. */
 static bool refuse_path(struct call *c)
 {
-    if (registry_is_builtin_group(c->group))
+    str service =
+        store_key_make(c->arena, (struct store_key_parts){
+                                     S("apiregistration.k8s.io"), S("apiservices"), S(""),
+                                     arena_printf(c->arena, STR_FMT "." STR_FMT,
+                                                  STR_ARG(c->version), STR_ARG(c->group)) });
+    if (catalog_is_builtin_group(c->group))
         call_no_resource(c);
+    else if (store_get(c->server->store, service)) /* another server has it; none is connected */
+        call_text(c, 503, "text/plain; charset=utf-8", S("service unavailable\n"));
     else
         call_no_page(c);
     return false;
@@ -112,6 +119,8 @@ static bool is_served(const struct kind *k, enum kind_sub sub, enum verb verb)
     };
     if (sub >= KIND_FINALIZE)
         return verb == (sub == KIND_FINALIZE ? VERB_UPDATE : VERB_CREATE);
+    if (sub == KIND_LOG)
+        return verb == VERB_GET;
     if (sub != KIND_MAIN)
         return verb == VERB_GET || verb == VERB_UPDATE || verb == VERB_PATCH;
     return (k->verbs & bits[verb]) != 0;
@@ -161,7 +170,7 @@ bool call_route(struct call *c)
     c->verb = find_verb(c);
     if (!whole)
         return refuse_path(c);
-    c->kind = registry_find(&c->server->registry, c->group, c->version, c->resource, &c->set);
+    c->kind = catalog_find(&c->server->catalog, c->group, c->version, c->resource, &c->set);
     if (!c->kind)
         return refuse_path(c);
     if (!find_sub(c->kind, c->subresource, &c->sub)) {

@@ -214,7 +214,7 @@ static int take_term(struct lexer *l, struct arena *a, struct label_term *ret)
     return result;
 }
 
-int label_selector_parse(struct arena *a, str text, struct label_selector *ret, err_t *e)
+int selector_parse_labels(struct arena *a, str text, struct label_selector *ret, err_t *e)
 {
     struct lexer l = { .rest = text, .e = e };
     VEC(struct label_term) terms = { 0 };
@@ -273,7 +273,7 @@ static str cut_field_term(str *rest)
     return term;
 }
 
-int field_selector_parse(struct arena *a, str text, struct field_selector *ret, err_t *e)
+int selector_parse_fields(struct arena *a, str text, struct field_selector *ret, err_t *e)
 {
     struct field_term *terms = arena_array(a, text.n / 2 + 1, sizeof(*terms));
     size_t n = 0;
@@ -326,7 +326,7 @@ static bool term_matches(const struct label_term *t, const struct object *o)
     return in == (t->op == SEL_IN);
 }
 
-bool label_selector_matches(const struct label_selector *s, const struct object *o)
+bool selector_matches_labels(const struct label_selector *s, const struct object *o)
 {
     for (size_t i = 0; i < s->n; i++)
         if (!term_matches(&s->terms[i], o))
@@ -334,7 +334,7 @@ bool label_selector_matches(const struct label_selector *s, const struct object 
     return true;
 }
 
-str field_selector_exact(const struct field_selector *s, str path)
+str selector_exact_field(const struct field_selector *s, str path)
 {
     for (size_t i = 0; i < s->n; i++)
         if (!s->terms[i].negated && str_eq(s->terms[i].path, path))

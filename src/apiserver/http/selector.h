@@ -36,11 +36,11 @@ struct field_selector {
     size_t n;
 };
 
-int label_selector_parse(struct arena *a, str text, struct label_selector *ret, err_t *e);
-int field_selector_parse(struct arena *a, str text, struct field_selector *ret, err_t *e);
+int selector_parse_labels(struct arena *a, str text, struct label_selector *ret, err_t *e);
+int selector_parse_fields(struct arena *a, str text, struct field_selector *ret, err_t *e);
 
-bool label_selector_matches(const struct label_selector *s, const struct object *o);
+bool selector_matches_labels(const struct label_selector *s, const struct object *o);
 /* The value that the selector requires for a path such as "metadata.name"; .p NULL: none. */
-str field_selector_exact(const struct field_selector *s, str path);
+str selector_exact_field(const struct field_selector *s, str path);
 
 #endif

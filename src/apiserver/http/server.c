@@ -27,21 +27,26 @@
 #include "read.h"
 #include "verbs.h"
 #include "watch.h"
+#include "webhook.h"
 #include "write.h"
 
 enum {
     TICK_S = 60,
     EVENT_LIFE_S = 3600,
+    EVENTS_MAX = 10000, /* about 10 MB; an hour of a fast clock would have millions */
     RECONCILE_DELAY_MS = 250,
     IDLE_MS = 100,
     RECONCILE_ROUNDS = 100,          /* without a loop: more would be a livelock */
     QUICK_COMMIT_NS = 2 * NS_PER_MS, /* the longest that a commit may block the loop */
 };
+#define FULL_LOG_PAUSE_NS (60 * NS_PER_S)
 
 /* ---- time and random names */
 
 int64_t server_now_ns(const struct server *s)
 {
+    if (s->run_now_ns)
+        return s->run_now_ns;
     return s->loop ? loop_wall_ns(s->loop) : clock_wall_ns();
 }
 
@@ -98,7 +103,7 @@ static void set_idle_timer(struct server *s)
 static void on_idle(struct timer *t)
 {
     struct server *s = container_of(t, struct server, idle_timer);
-    struct batch *b = store_tidy(s->store, true);
+    struct store_batch *b = store_tidy(s->store, true);
     if (!b)
         return; /* nothing to do, or a batch is in flight */
     s->in_flight = b;
@@ -107,7 +112,38 @@ static void on_idle(struct timer *t)
 
 static void run_write(struct work *work)
 {
-    batch_write(container_of(work, struct server, writing)->in_flight);
+    store_batch_write(container_of(work, struct server, writing)->in_flight);
+}
+
+/* Once: a store that has failed stays so until a restart. */
+static void report_failure(struct server *s)
+{
+    const err_t *failure = store_failure(s->store);
+    if (!failure || s->failure_logged)
+        return;
+    s->failure_logged = true;
+    log_error("store failed: reads continue, writes are refused until a restart",
+              KV_C("error", failure->text));
+}
+
+/* Once when the disk becomes full and once when it has room again, and at most once a minute: a disk with little room
+ * changes often between the two. */
+static void report_store(struct server *s)
+{
+    report_failure(s);
+    bool full = store_is_full(s->store);
+    int64_t now = clock_mono_ns();
+    if (full == s->full_logged ||
+        (full && s->full_logged_ns && now - s->full_logged_ns < FULL_LOG_PAUSE_NS))
+        return;
+    s->full_logged = full;
+    if (!full) {
+        log_info("disk has room again: all writes are accepted");
+        return;
+    }
+    s->full_logged_ns = now;
+    log_warn("disk is full: only deletions and updates that do not grow an object are accepted; "
+             "delete objects or make room on the disk");
 }
 
 /* Back on the loop after a commit: publishes the batch, answers its calls, and commits what was staged
@@ -115,10 +151,11 @@ static void run_write(struct work *work)
 static void on_batch_written(struct work *work)
 {
     struct server *s = container_of(work, struct server, writing);
-    struct batch *b = take(s->in_flight);
-    if (batch_size(b))
-        s->commit_ns += (batch_took_ns(b) - s->commit_ns) / 4;
+    struct store_batch *b = take(s->in_flight);
+    if (store_batch_size(b))
+        s->commit_ns += (store_batch_took_ns(b) - s->commit_ns) / 4;
     store_finish(s->store, b);
+    report_store(s);
     server_commit_soon(s); /* what was staged meanwhile */
     set_idle_timer(s);
 }
@@ -126,10 +163,10 @@ static void on_batch_written(struct work *work)
 /* Whether to commit on the loop instead of the writer thread: only if this batch and the one before had a
  * single call each, and commits have been faster than QUICK_COMMIT_NS. Otherwise the loop must stay free to
  * accept calls while the disk works. */
-static bool can_commit_inline(struct server *s, const struct batch *b)
+static bool can_commit_inline(struct server *s, const struct store_batch *b)
 {
     bool was_crowded = s->had_concurrent_calls;
-    s->had_concurrent_calls = s->calls > 1 || batch_size(b) > 1;
+    s->had_concurrent_calls = s->calls > 1 || store_batch_size(b) > 1;
     s->calls = 0;
     return !store_is_durable(s->store) ||
            (!s->had_concurrent_calls && !was_crowded && s->commit_ns < QUICK_COMMIT_NS);
@@ -140,8 +177,8 @@ static bool can_commit_inline(struct server *s, const struct batch *b)
 static void run_commit(struct deferred *d)
 {
     struct server *s = container_of(d, struct server, commit);
-    struct batch *tidying = store_tidy(s->store, false);
-    struct batch *b = tidying ? tidying : store_flush(s->store);
+    struct store_batch *tidying = store_tidy(s->store, false);
+    struct store_batch *b = tidying ? tidying : store_flush(s->store);
     if (!b)
         return;
     s->in_flight = b;
@@ -213,29 +250,46 @@ static void on_published(void *context, const struct event *e, uint64_t sequence
 {
     struct server *s = context;
     watch_on_event(s, e, sequence);
+    verb_list_on_event(s, e);
     for (size_t i = 0; s->controllers[i]; i++)
         s->controllers[i]->on_event(s, e);
 }
 
-/* Events that were replaced in the meantime, or are being replaced, are skipped. */
+/* Unless it was replaced in the meantime, or is being replaced. */
+static void expire_event(struct server *s, struct object *o)
+{
+    auto_arena struct arena a = { 0 };
+    const struct kind *k = kinds_find(S(""), S("v1"), S("events"));
+    err_t e;
+    if (store_latest(s->store, object_key(o)) == o)
+        write_remove(s, &a, k, object_key(o), read_tree(&a, k, o), &e);
+}
+
+static int compare_age(const void *a, const void *b)
+{
+    const struct object *x = *(struct object *const *)a, *y = *(struct object *const *)b;
+    return (x->rev > y->rev) - (x->rev < y->rev);
+}
+
+/* Events live for an hour of real time: they are read by people, and an hour of a clock at 600 times the speed is
+ * six seconds to them. Because such a clock makes many, only the newest EVENTS_MAX are kept. */
 void server_expire_events(struct server *s)
 {
     str prefix = S("/events/");
-    int64_t before = server_now_ns(s) / NS_PER_S - EVENT_LIFE_S;
-    const struct kind *k = kinds_find(S(""), S("v1"), S("events"));
-    VEC(struct object *) old = { 0 };
+    int64_t before = clock_wall_ns() / NS_PER_S - EVENT_LIFE_S; /* the clock of written_s */
+    VEC(struct object *) all = { 0 };
     struct tree_cursor c = tree_seek(store_tree(s->store), prefix);
     for (struct object *o; (o = tree_next_in(&c, prefix));)
-        if (o->written_s < before)
-            vec_push(&old, object_ref(o));
-    for (size_t i = 0; i < old.n; i++) {
-        auto_arena struct arena a = { 0 };
-        err_t e;
-        if (store_latest(s->store, object_key(old.at[i])) == old.at[i])
-            write_remove(s, &a, k, object_key(old.at[i]), read_tree(&a, k, old.at[i]), &e);
-        object_unref(old.at[i]);
+        vec_push(&all, object_ref(o));
+    size_t surplus = all.n > EVENTS_MAX ? all.n - EVENTS_MAX : 0;
+    if (surplus)
+        qsort(all.at, all.n, sizeof(all.at[0]), compare_age);
+    for (size_t i = 0; i < all.n; i++) {
+        if (i < surplus || all.at[i]->written_s < before)
+            expire_event(s, all.at[i]);
+        object_unref(all.at[i]);
     }
-    vec_done(&old);
+    vec_done(&all);
 }
 
 static void on_tick(struct timer *t)
@@ -269,18 +323,68 @@ static void run_verb(struct call *c)
     verbs[c->verb](c);
 }
 
-static void on_committed(struct store_waiter *w, int result, const err_t *e)
-{
-    struct call *c = container_of(w, struct call, waiter);
-    if (result < 0)
-        call_stage_error(c, e);
-    c->finished(c);
-}
-
 static bool is_write(enum verb v)
 {
     return v == VERB_CREATE || v == VERB_UPDATE || v == VERB_PATCH || v == VERB_DELETE ||
            v == VERB_DELETECOLLECTION;
+}
+
+/* The disk turned out to be full, and a batch fails as a whole. Now that this is known, each call of the batch runs
+ * once more: those that need no room, such as deletions, succeed, and the others are refused before they are staged. */
+static void on_committed(struct store_waiter *w, int result, const err_t *e)
+{
+    struct call *c = container_of(w, struct call, waiter);
+    if (result == -ENOSPC && !c->ran_again) {
+        c->ran_again = true;
+        server_resume(c);
+        return;
+    }
+    if (result < 0)
+        write_stage_error(c, e);
+    server_finish(c);
+}
+
+void server_finish(struct call *c)
+{
+    webhook_release(c);
+    c->finished(c);
+}
+
+static void run_call(struct call *c)
+{
+    struct random others;
+    if (!is_write(c->verb) && !(c->kind && c->kind->conversion)) {
+        run_verb(c);
+        return;
+    }
+    webhook_begin_run(c, &others);
+    run_verb(c);
+    webhook_end_run(c, &others);
+}
+
+/* Answers, unless the call waits for a webhook: then server_resume() comes back here. */
+static void finish_call(struct call *c)
+{
+    if (webhook_is_waiting(c))
+        return;
+    if (!is_write(c->verb)) {
+        server_finish(c);
+        return;
+    }
+    c->waiter.done = on_committed;
+    store_wait(c->server->store, &c->waiter);
+}
+
+/* The definition of a custom resource may be gone or changed by now, so the path is looked up again. */
+void server_resume(struct call *c)
+{
+    call_discard_answer(c);
+    c->managed_by_apply = false;
+    c->kind = NULL;
+    c->set = NULL;
+    if (call_route(c))
+        run_call(c);
+    finish_call(c);
 }
 
 /* Routing comes before authorization, which needs the resource; but its result is only used after it, so
@@ -297,14 +401,9 @@ void server_handle(struct server *s, struct call *c)
     } else if (call_authenticate(c)) {
         bool found = call_route(c);
         if (call_authorize(c) && found)
-            run_verb(c);
+            run_call(c);
     }
-    if (!is_write(c->verb)) {
-        c->finished(c);
-        return;
-    }
-    c->waiter.done = on_committed;
-    store_wait(s->store, &c->waiter);
+    finish_call(c);
 }
 
 static void ignore_answer(struct call *c)
@@ -357,13 +456,17 @@ int server_new(struct loop *loop, const struct server_options *options, struct s
 {
     struct server *s = mem_zero(1, sizeof(*s));
     s->loop = loop;
-    static const struct controller *const none[] = { NULL };
+    static const struct server_controller *const none[] = { NULL };
     s->controllers = options->controllers ? options->controllers : none;
+    s->no_accounts = options->no_accounts;
+    s->allow_all = options->allow_all;
+    s->service_addresses = options->service_addresses;
+    s->issuer = options->issuer;
     for (size_t i = 0; s->controllers[i]; i++)
         if (s->controllers[i]->start)
             s->controllers[i]->start(s);
     random_init(&s->random, random_seed(), random_seed());
-    registry_init(&s->registry);
+    catalog_init(&s->catalog);
     struct store_options so = { .path = options->db_path,
                                 .history_events = options->history_events,
                                 .published = on_published,
@@ -380,6 +483,7 @@ int server_new(struct loop *loop, const struct server_options *options, struct s
     bool fresh = store_rev(s->store) == 0;
     seed_controllers(s, fresh);
     server_run_until_idle(s);
+    report_store(s);
     if (fresh)
         store_forget(s->store);
     set_idle_timer(s);
@@ -416,6 +520,9 @@ void server_free(struct server *s)
     loop_cancel_deferred(&s->reconcile);
     assert(!s->n_watches);
     map_done(&s->watches);
+    admission_free(s->admission);
+    webhook_free(s);
+    set_done(&s->conversions);
     free_names(s->new_namespaces.at, s->new_namespaces.n);
     free_names(s->terminating_namespaces.at, s->terminating_namespaces.n);
     free_names(s->changed_definitions.at, s->changed_definitions.n);
@@ -428,6 +535,6 @@ void server_free(struct server *s)
         if (s->controllers[i]->stop)
             s->controllers[i]->stop(s);
     store_close(s->store);
-    registry_done(&s->registry);
+    catalog_done(&s->catalog);
     free(s);
 }

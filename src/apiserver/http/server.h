@@ -1,31 +1,42 @@
 /* The server behind the sockets: the state that calls share, and the work that happens without a request.
  *
- *   store       objects, history, database file     registry       built-in and custom kinds
+ *   store       objects, history, database file     catalog        built-in and custom kinds
  *   watches     open watches                        controllers    garbage collection, namespaces, ...
  *
- * Everything runs on the thread of the loop; only a batch that is being written is on another one. */
+ * Everything runs on the thread of the loop; only a batch that is being written is on another one.
+ *
+ * Read first: call.h (a request and its answer), server_handle() in server.c, then one verb (verb_create.c). */
 #ifndef FLYBALL_SERVER_H
 #define FLYBALL_SERVER_H
 
+#include "../../base/list.h"
 #include "../../base/random.h"
 #include "../../base/rfc3339.h"
+#include "../../base/set.h"
 #include "call.h"
-#include "registry.h"
+#include "catalog.h"
 
+struct admission;
+struct hook_config;
+struct webhooks;
 struct watch;
 struct gc;
 struct auth;
+struct cert_pair;
 
 struct server_options {
-    const char *db_path;                         /* NULL: memory only */
-    size_t history_events;                       /* 0: the store's default */
-    const struct controller *const *controllers; /* NULL-ended; NULL: none */
+    const char *db_path;                                /* NULL: memory only */
+    size_t history_events;                              /* 0: the store's default */
+    const struct server_controller *const *controllers; /* NULL-ended; NULL: none */
+    const struct cert_pair *issuer;                     /* signs certificates; NULL: none */
+    bool no_accounts, allow_all;                        /* see apiserver.h */
+    const char *service_addresses;                      /* see apiserver.h */
 };
 
 /* Work that happens without a request. A controller sees each event as it is published and only notes which
  * objects to check; it acts when the whole batch is published, through the same write path as requests
  * (write.h). All entries except on_event and reconcile may be NULL. */
-struct controller {
+struct server_controller {
     void (*start)(struct server *s); /* before the state is loaded */
     void (*stop)(struct server *s);
     /* Called for each object in the store at startup, as an event without a previous version. */
@@ -39,21 +50,33 @@ struct controller {
 struct server {
     struct loop *loop; /* NULL in tests, which call server_run_until_idle() instead */
     struct store *store;
-    struct registry registry;
+    struct catalog catalog;
     struct auth *auth; /* NULL: every client is an administrator (tests) */
-    const struct controller *const *controllers; /* NULL-ended */
+    const struct server_controller *const *controllers; /* NULL-ended */
     struct gc *gc;
-    struct map watches; /* "group/resource/" to the first of its linked watches */
+    struct admission *admission; /* compiled policies; NULL until there are some */
+    struct webhooks *webhooks;   /* calls to webhooks; NULL until there was one */
+    struct hook_config *hook_configs;
+    const char *service_addresses; /* see apiserver.h */
+    int64_t run_now_ns;            /* wall clock of a call that runs again; 0: none runs */
+    struct map watches;            /* "group/resource/" to the first of its linked watches */
     size_t n_watches;
+    struct set conversions;     /* for watches; see convert.c */
+    struct list streamed_lists; /* see verb_list.c */
+    struct list holding, lost;  /* watches with references to objects; see watch.c */
+    size_t lost_bytes;          /* of the objects that `lost` keeps alive */
     struct deferred commit, reconcile;
-    struct timer ticker;          /* fires every minute: expires events */
-    struct timer reconcile_timer; /* see server_reconcile_later() */
-    struct batch *in_flight;      /* the batch that is being written; NULL: none */
-    struct worker *writer;        /* the thread that writes it; NULL: memory only */
+    struct timer ticker;           /* fires every minute: expires events */
+    struct timer reconcile_timer;  /* see server_reconcile_later() */
+    struct store_batch *in_flight; /* the batch that is being written; NULL: none */
+    struct worker *writer;         /* the thread that writes it; NULL: memory only */
     struct work writing;
     struct timer idle_timer;   /* fires when nothing was written for a moment */
     int64_t commit_ns;         /* duration of a commit, smoothed */
     size_t calls;              /* number of calls since the last commit began */
+    bool full_logged;          /* the log reports that the disk is full */
+    int64_t full_logged_ns;    /* when it did, mono ns; 0: never */
+    bool failure_logged;       /* the log reports that the store has failed */
     bool had_concurrent_calls; /* other calls arrived before the last commit */
     struct random random;
     int64_t time_s; /* the second that `time` shows; `time` points into time_text */
@@ -64,8 +87,14 @@ struct server {
     VEC(char *) terminating_namespaces; /* names: being emptied */
     VEC(char *) changed_definitions;    /* names */
     VEC(char *) changed_claims;         /* keys */
+    VEC(char *) changed_requests;       /* keys: certificates to sign */
+    VEC(char *) counted_namespaces;     /* names: what their quotas use must be counted again */
+    const struct cert_pair *issuer;     /* signs them; NULL: none (borrowed) */
+    bool services_changed;              /* conditions of APIServices must be set again */
     bool roles_changed;                 /* aggregated cluster roles must be computed again */
     bool all_definitions_changed;       /* a deleted definition freed its names: check all others */
+    bool no_accounts;                   /* namespaces get no service account, and pods need none */
+    bool allow_all;                     /* every request is authorized */
     bool stopping;                      /* calls are answered with 503 */
 };
 
@@ -75,6 +104,9 @@ int server_new(struct loop *loop, const struct server_options *options, struct s
 void server_stop(struct server *s);
 void server_free(struct server *s);          /* only while server_is_idle() */
 bool server_is_idle(const struct server *s); /* no batch is being written */
+
+/* The address that --service-address gives for a service; "": none (webhook_call.c). */
+str server_service_address(const struct server *s, str ns, str name);
 
 int64_t server_now_ns(const struct server *s); /* wall clock */
 /* Commits staged writes at the end of the turn of the loop. */

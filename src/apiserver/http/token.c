@@ -98,7 +98,7 @@ static bool is_object_present(struct server *s, struct arena *a, const char *plu
     str name = json_text(json_at(own, key, "name", NULL)),
         uid = json_text(json_at(own, key, "uid", NULL));
     const struct object *o =
-        store_latest(s->store, registry_key(a, k, k->namespaced ? ns : S(""), name));
+        store_latest(s->store, catalog_key(a, k, k->namespaced ? ns : S(""), name));
     return o && (!uid.n || str_eq(uid, object_span(o, o->uid)));
 }
 
@@ -134,7 +134,7 @@ static struct json *match_audiences(struct arena *a, const struct json *wanted,
     if (!json_len(wanted))
         wanted = own;
     for (size_t i = 0; i < json_len(wanted); i++)
-        if (strings_contain(named, json_text(json_item(wanted, i))))
+        if (remove_list_contains(named, json_text(json_item(wanted, i))))
             json_push(a, fits, json_item(wanted, i));
     return json_len(fits) ? fits : NULL;
 }

@@ -1,11 +1,15 @@
 /* POST: creates an object. verb_create_object() also serves PUT and apply of an object that does not exist.
  *
- *     namespace exists and is not terminating -> access_check_grant (roles) -> system metadata (name, uid,
- *     creationTimestamp) -> managedFields -> kind_prepare, kind_validate -> the name is free -> stage
+ *     namespace exists and is not terminating -> name -> managedFields -> admission_mutate -> access_check_grant
+ *     (roles) -> uid, creationTimestamp -> kind_prepare, kind_validate -> admission_check_write -> the name is free
+ *     -> stage
  *
  * The order decides which error a client sees first and is pinned by the recordings in test/conformance. The
  * name is checked last and against store_latest(), so it counts writes that are not committed yet. */
 #include "access.h"
+#include "admission.h"
+#include "admission_quota.h"
+#include "convert.h"
 #include "managed.h"
 #include "read.h"
 #include "verbs.h"
@@ -40,7 +44,7 @@ static bool check_namespace(struct call *c, struct json *metadata)
         return true;
     const struct kind *namespaces = kinds_find(S(""), S("v1"), S("namespaces"));
     const struct object *ns =
-        store_latest(c->server->store, registry_key(c->arena, namespaces, S(""), c->ns));
+        store_latest(c->server->store, catalog_key(c->arena, namespaces, S(""), c->ns));
     if (!ns) {
         call_not_found(c, namespaces, c->ns);
         return false;
@@ -82,13 +86,13 @@ static void generate_name(struct call *c, struct json *metadata)
         str name = arena_printf(c->arena, STR_FMT STR_FMT, STR_ARG(prefix),
                                 STR_ARG(server_name_suffix(c->server, c->arena)));
         json_set_str(c->arena, metadata, "name", name);
-        if (!store_latest(c->server->store, registry_key(c->arena, c->kind, c->ns, name)))
+        if (!store_latest(c->server->store, catalog_key(c->arena, c->kind, c->ns, name)))
             return;
     }
 }
 
-/* Sets what the server decides and removes what a client may not set. */
-static void set_system_metadata(struct call *c, struct json *metadata)
+/* Removes what a client may not set, and generates the name. */
+static void clear_system_metadata(struct call *c, struct json *metadata)
 {
     const str never[] = { S("deletionTimestamp"), S("deletionGracePeriodSeconds"), S("selfLink"),
                           S("resourceVersion") };
@@ -96,54 +100,54 @@ static void set_system_metadata(struct call *c, struct json *metadata)
         json_del(metadata, never[i]);
     if (!json_text(json_get(metadata, "name")).n && json_text(json_get(metadata, "generateName")).n)
         generate_name(c, metadata);
+    json_del(metadata, S("uid"));
+    json_del(metadata, S("creationTimestamp"));
+}
+
+static void set_system_metadata(struct call *c, struct json *metadata)
+{
     json_set_str(c->arena, metadata, "uid", server_uid(c->server, c->arena));
     json_set_str(c->arena, metadata, "creationTimestamp", server_time(c->server, c->arena));
 }
 
-/* The kind's own steps: defaults, then validation. False: answered. */
-static bool prepare_create(struct call *c, struct json *object)
-{
-    struct write_env env;
-    write_env_init(&env, c->server, c, c->arena);
-    struct kind_change change = { .kind = c->kind, .sub = KIND_MAIN, .object = object };
-    struct kind_fault fault = { .errors.arena = c->arena };
-    kind_prepare(&change, &env.env, &fault);
-    if (!fault.code && !fault.errors.n)
-        kind_validate(&change, &env.env, &fault);
-    if (!fault.code && !fault.errors.n)
-        return true;
-    call_fault(c, c->kind, json_text(json_at(object, "metadata", "name", NULL)), &fault);
-    return false;
-}
-
+/* A resourceVersion is refused by the storage of kube-apiserver: after validation, and never in a dry run. */
 void verb_create_object(struct call *c, const struct write_options *o, struct json *object)
 {
     struct json *metadata = json_make(c->arena, object, "metadata", NULL);
     str version = json_text(json_get(metadata, "resourceVersion"));
     if (!check_namespace(c, metadata))
         return;
-    if (version.n && !str_eq(version, S("0"))) {
+    if (c->set && c->set->terminating) {
+        call_forbidden(c, c->kind, json_text(json_get(metadata, "name")),
+                       "create not allowed while custom resource definition is terminating");
+        return;
+    }
+    clear_system_metadata(c, metadata);
+    write_dedupe_owners(c, object);
+    if (!c->managed_by_apply)
+        managed_update(c, o, NULL, object);
+    if (!admission_mutate(c, &object, NULL, o->dry_run))
+        return;
+    metadata = json_make(c->arena, object, "metadata", NULL);
+    if (!take_namespace(c, metadata) || !access_check_grant(c, NULL, object))
+        return;
+    set_system_metadata(c, metadata);
+    write_dedupe_owners(c, object);
+    struct kind_change change = { .kind = c->kind, .sub = KIND_MAIN, .object = object };
+    if (!write_prepare(c, &change) || (c->verb != VERB_CREATE && !call_authorize_create(c)))
+        return;
+    if (!admission_check_write(c, object, NULL, o->dry_run) ||
+        !admission_quota_has_room(c, object, NULL))
+        return;
+    if (version.n && !str_eq(version, S("0")) && !o->dry_run) {
         call_status(c, &(struct status){ .code = 500,
                                          .message =
                                              S("resourceVersion should not be set on objects to "
                                                "be created") });
         return;
     }
-    if (c->set && c->set->terminating) {
-        call_forbidden(c, c->kind, json_text(json_get(metadata, "name")),
-                       "create not allowed while custom resource definition is terminating");
-        return;
-    }
-    if (!access_check_grant(c, NULL, object))
-        return;
-    set_system_metadata(c, metadata);
-    write_dedupe_owners(c, object);
-    if (!c->managed_by_apply)
-        managed_update(c, o, NULL, object);
-    if (!prepare_create(c, object) || (c->verb != VERB_CREATE && !call_authorize_create(c)))
-        return;
     str name = json_text(json_get(metadata, "name"));
-    str key = registry_key(c->arena, c->kind, c->ns, name);
+    str key = catalog_key(c->arena, c->kind, c->ns, name);
     const struct object *existing = store_latest(c->server->store, key);
     if (existing) {
         call_already_exists(c, c->kind, name, existing->deleting);
@@ -151,8 +155,14 @@ void verb_create_object(struct call *c, const struct write_options *o, struct js
     }
     struct object *stored = NULL;
     err_t e;
-    if (!o->dry_run && !(stored = write_stage(c->server, c->arena, c->kind, key, object, &e)))
-        call_stage_error(c, &e);
+    const struct kind *as = convert_stored_kind(c->kind);
+    struct json *made = convert_for_store(c, object);
+    if (!made)
+        return;
+    if (!o->dry_run)
+        admission_quota_charge(c);
+    if (!o->dry_run && !(stored = write_stage(c->server, c->arena, as, key, made, &e)))
+        write_stage_error(c, &e);
     else
         write_answer(c, 201, stored, object);
 }
@@ -190,6 +200,7 @@ void verb_create(struct call *c)
         verb_create_object(c, &o, object);
     else if (!posted && k->group.n)
         create_review(c, &o, object, metadata);
-    else if (check_namespace(c, metadata))
+    else if (check_namespace(c, metadata) && admission_mutate(c, &object, NULL, o.dry_run) &&
+             admission_check_write(c, object, NULL, o.dry_run))
         verb_post(c, &o, object);
 }

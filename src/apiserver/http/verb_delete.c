@@ -7,13 +7,17 @@
  * Deleting a collection answers with the list as it was before. Its objects are selected first and deleted then,
  * each with its own preconditions; the first that fails stops the rest. */
 #include "../schema/types.h"
+#include "admission.h"
+#include "convert.h"
 #include "read.h"
 #include "remove.h"
 #include "verbs.h"
+#include "webhook.h"
 
 struct delete_options {
     struct remove_options remove;
-    str uid, version; /* preconditions; "": none */
+    str uid, version;        /* preconditions; "": none */
+    const struct json *tree; /* as given, for admission */
 };
 
 /* The options as one tree, from the body or the query. NULL: answered. */
@@ -95,7 +99,7 @@ static bool read_delete_options(struct call *c, struct delete_options *ret)
     struct json *tree = read_options_tree(c);
     if (!tree)
         return false;
-    struct delete_options o = { .remove.grace_s = -1 };
+    struct delete_options o = { .remove.grace_s = -1, .tree = tree };
     struct field_errors errors = { .arena = c->arena };
     struct json *grace = json_get(tree, "gracePeriodSeconds"), *dry_run = json_get(tree, "dryRun");
     o.remove.grace_s = json_is(grace, JSON_INT) ? (grace->integer < 0 ? 1 : grace->integer) : -1;
@@ -153,7 +157,7 @@ static bool check_preconditions(struct call *c, const struct delete_options *o,
 
 static bool is_protected_namespace(const struct call *c)
 {
-    return kind_is(c->kind, S(""), S("namespaces")) &&
+    return remove_is_kind(c->kind, S(""), S("namespaces")) &&
            (str_eq(c->name, S("default")) || str_eq(c->name, S("kube-system")) ||
             str_eq(c->name, S("kube-public")));
 }
@@ -193,26 +197,99 @@ void verb_delete(struct call *c)
     if (!read_delete_options(c, &o))
         return;
     const struct object *old =
-        store_latest(c->server->store, registry_key(c->arena, c->kind, c->ns, c->name));
+        store_latest(c->server->store, catalog_key(c->arena, c->kind, c->ns, c->name));
     if (!old) {
         call_not_found(c, c->kind, c->name);
         return;
     }
+    if (!convert_one(c, old))
+        return;
     if (is_protected_namespace(c)) {
         call_forbidden(c, c->kind, c->name, "this namespace may not be deleted");
         return;
     }
     if (!check_preconditions(c, &o, old))
         return;
+    if (!admission_check_delete(c, read_tree(c->arena, c->kind, old), c->name, o.tree,
+                                o.remove.dry_run))
+        return;
     warn_of_orphans(c, &o);
     struct remove_options how = effective_options(c, &o, old);
-    struct removed r = remove_object(c->server, c->arena, c->kind, old, &how);
+    const struct kind *as = convert_stored_kind(c->kind);
+    struct json *shown = as == c->kind ? NULL : read_tree(c->arena, c->kind, old);
+    struct removed r = remove_object(c->server, c->arena, as, old, &how);
+    if (shown) { /* a delete changes nothing but metadata */
+        json_set(c->arena, shown, S("metadata"), json_get(r.tree, "metadata"));
+        r.tree = shown;
+    }
     if (r.how == REMOVAL_FAILED)
-        call_stage_error(c, &r.error);
+        write_stage_error(c, &r.error);
     else if (r.how == REMOVAL_GONE && !c->kind->delete_returns_object)
         answer_success(c, r.tree);
     else
         call_object(c, 200, c->kind, r.tree);
+}
+
+struct selection {
+    struct object **at; /* owned references */
+    size_t n;
+};
+
+static struct selection select_objects(struct call *c, const struct list_options *l)
+{
+    str prefix = catalog_prefix(c->arena, c->kind, c->ns);
+    VEC(struct object *) selected = { 0 };
+    struct tree_cursor cursor = tree_seek(store_tree(c->server->store), prefix);
+    for (struct object *each; (each = tree_next_in(&cursor, prefix));)
+        if (read_is_selected(c->kind, l, each) && (!l->limit || selected.n < (size_t)l->limit))
+            vec_push(&selected, object_ref(each));
+    return (struct selection){ selected.at, selected.n };
+}
+
+/* Asks policies and webhooks about each object, before any is deleted. Returns how many may be deleted; the one after
+ * them was refused, which is answered then. -1: the call waits for webhooks. */
+static int64_t admit_collection(struct call *c, const struct selection *s,
+                                const struct delete_options *o)
+{
+    bool waiting = false;
+    for (size_t i = 0; admission_exists(c) && i < s->n; i++) {
+        if (!webhook_has_room(c))
+            return -1;
+        const struct object *now = store_latest(c->server->store, object_key(s->at[i]));
+        struct call_scratch scratch;
+        call_enter_scratch(c, &scratch);
+        bool allowed = !now || admission_check_delete(c, read_tree(c->arena, c->kind, now), S(""),
+                                                      o->tree, o->remove.dry_run);
+        call_leave_scratch(c, &scratch);
+        if (allowed)
+            continue;
+        if (c->answer.status)
+            return (int64_t)i;
+        waiting = true;
+    }
+    return waiting ? -1 : (int64_t)s->n;
+}
+
+/* Deletes the first n, until one fails, which is answered. */
+static void delete_objects(struct call *c, const struct selection *s, size_t n,
+                           const struct delete_options *o)
+{
+    for (size_t i = 0; i < n; i++) {
+        auto_arena struct arena scratch = { 0 };
+        const struct object *now = store_latest(c->server->store, object_key(s->at[i]));
+        if (!now)
+            continue;
+        c->name = arena_str(c->arena, store_key_split(object_key(now)).name);
+        if (!check_preconditions(c, o, now))
+            return;
+        struct remove_options how = effective_options(c, o, now);
+        struct removed r =
+            remove_object(c->server, &scratch, convert_stored_kind(c->kind), now, &how);
+        if (r.how == REMOVAL_FAILED) {
+            write_stage_error(c, &r.error);
+            return;
+        }
+    }
 }
 
 /* Answers with the list of what was selected, as it was before. */
@@ -220,32 +297,20 @@ void verb_delete_collection(struct call *c)
 {
     struct delete_options o;
     struct list_options l;
+    c->name = S(""); /* of each object in turn; see server_resume() */
     if (!read_delete_options(c, &o) || !call_list_options(c, &l))
         return;
-    verb_list(c);
-    if (c->answer.status != 200)
-        return;
-    str prefix = registry_prefix(c->arena, c->kind, c->ns);
-    VEC(struct object *) selected = { 0 };
-    struct tree_cursor cursor = tree_seek(store_tree(c->server->store), prefix);
-    for (struct object *each; (each = tree_next_in(&cursor, prefix));)
-        if (read_is_selected(c->kind, &l, each) && (!l.limit || selected.n < (size_t)l.limit))
-            vec_push(&selected, object_ref(each));
-    bool refused = false;
-    if (selected.n)
-        warn_of_orphans(c, &o);
-    for (size_t i = 0; i < selected.n; i++) {
-        auto_arena struct arena scratch = { 0 };
-        const struct object *now = store_latest(c->server->store, object_key(selected.at[i]));
-        if (now && !refused) {
-            c->name = arena_str(c->arena, key_split(object_key(now)).name);
-            refused = !check_preconditions(c, &o, now);
-        }
-        if (now && !refused) {
-            struct remove_options how = effective_options(c, &o, now);
-            remove_object(c->server, &scratch, c->kind, now, &how);
-        }
-        object_unref(selected.at[i]);
+    struct selection s = select_objects(c, &l);
+    bool readable = convert_objects(c, c->kind, s.at, s.n, false);
+    int64_t n = readable ? admit_collection(c, &s, &o) : -1;
+    if (n == (int64_t)s.n)
+        verb_list(c); /* may wait, too */
+    if (n >= 0 && (c->answer.status == 200 || n < (int64_t)s.n)) {
+        if (n)
+            warn_of_orphans(c, &o);
+        delete_objects(c, &s, (size_t)n, &o);
     }
-    vec_done(&selected);
+    for (size_t i = 0; i < s.n; i++)
+        object_unref(s.at[i]);
+    free(s.at);
 }

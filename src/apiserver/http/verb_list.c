@@ -11,10 +11,14 @@
  *
  * Small lists are one buffer. From STREAM_FROM_BYTES on, the answer is streamed item by item from the stored
  * objects, so that a list of 100 MB costs one array of references. Objects are immutable: writes that happen
- * meanwhile do not change the list.
+ * meanwhile do not change the list. What these replace stays alive for a client that has not read it yet. Once the
+ * history has passed the list's version, nothing but the list keeps it, and it is counted as unread memory of
+ * that client (verb_list_on_event), which the HTTP server limits.
  *
  * YAML, pretty JSON, tables and metadata are built as trees, which costs memory for the whole list. */
 #include "../../base/base64.h"
+#include "convert.h"
+#include "part.h"
 #include "read.h"
 #include "server.h"
 #include "verbs.h"
@@ -156,7 +160,7 @@ static void cut_page(struct call *c, const struct list_options *o, str prefix, s
 /* Decides version and start, then collects and cuts. False: answered. */
 static bool select_page(struct call *c, const struct list_options *o, struct page *ret)
 {
-    str prefix = registry_prefix(c->arena, c->kind, c->ns), from = prefix;
+    str prefix = catalog_prefix(c->arena, c->kind, c->ns), from = prefix;
     struct page p = { .rev = o->match == MATCH_EXACT ? o->rev : 0 };
     if (o->continue_token.n) {
         if (o->rev) {
@@ -171,8 +175,7 @@ static bool select_page(struct call *c, const struct list_options *o, struct pag
         }
         from = arena_join(c->arena, (str[]){ prefix, start }, 2);
     }
-    if (call_refuse_future_version(c, MAX(o->rev, p.rev)) ||
-        !collect_candidates(c, o, prefix, from, &p))
+    if (verb_refuse_future(c, MAX(o->rev, p.rev)) || !collect_candidates(c, o, prefix, from, &p))
         return false;
     cut_page(c, o, prefix, &p);
     *ret = p;
@@ -208,12 +211,35 @@ static void put_head(struct call *c, const struct page *p, struct buf *out)
 
 struct list_stream {
     struct stream_source source;
+    struct server *server;
+    struct exchange *exchange; /* borrowed; NULL until attach_items() */
+    struct list_item item;     /* of server->streamed_lists */
+    char *prefix;              /* owned: of the keys in the list */
+    size_t left;               /* bytes of the items that are not sent yet, about */
+    size_t replaced;           /* bytes of items that were replaced since the list was taken */
     struct page page;
-    struct kind_set *set;
+    struct catalog_set *set;
     const struct kind *kind;
     struct buf head;
     size_t at;
+    struct part part; /* the item before `at`, if it is large and half sent */
 };
+
+/* Appends the next item. A large one may be left half sent, in l->part. */
+static void put_item(struct list_stream *l, struct buf *out, size_t room)
+{
+    struct object *o = l->page.objects[l->at];
+    l->left -= object_bytes(o);
+    if (l->at++)
+        buf_putc(out, ',');
+    struct object *verbatim = read_find_verbatim(l->kind, l->set, o);
+    if (!verbatim)
+        read_put(out, l->kind, l->set, o, true);
+    else if (l->kind->custom)
+        part_begin_as(&l->part, out, room, verbatim, o->rev);
+    else
+        part_begin_item(&l->part, out, room, verbatim);
+}
 
 /* The stream's source: appends items until `room` bytes are written. */
 static enum stream_more pull_items(void *context, struct buf *out, size_t room)
@@ -222,12 +248,11 @@ static enum stream_more pull_items(void *context, struct buf *out, size_t room)
     size_t before = out->n;
     buf_put(out, buf_str(&l->head));
     buf_done(&l->head);
-    for (; l->at < l->page.n && out->n - before < room; l->at++) {
-        if (l->at)
-            buf_putc(out, ',');
-        read_put(out, l->kind, l->set, l->page.objects[l->at], true);
-    }
-    if (l->at < l->page.n)
+    if (l->part.object)
+        part_continue(&l->part, out, room);
+    while (l->at < l->page.n && !l->part.object && out->n - before < room)
+        put_item(l, out, room - (out->n - before));
+    if (l->at < l->page.n || l->part.object)
         return STREAM_MORE;
     buf_put(out, S("]}"));
     return STREAM_END;
@@ -237,10 +262,30 @@ static void close_items(void *context, bool complete)
 {
     (void)complete;
     struct list_stream *l = context;
+    list_remove(&l->item);
+    part_done(&l->part);
     page_done(&l->page);
-    kind_set_unref(l->set);
+    free(l->prefix);
+    catalog_set_unref(l->set);
     buf_done(&l->head);
     free(l);
+}
+
+static void attach_items(const struct stream_source *source, struct exchange *x)
+{
+    ((struct list_stream *)source->context)->exchange = x;
+}
+
+void verb_list_on_event(struct server *s, const struct event *e)
+{
+    int64_t compacted = store_history(s->store)->compacted;
+    list_each(struct list_stream, l, &s->streamed_lists, item) {
+        if (e->was && e->was->rev <= l->page.rev &&
+            str_starts(object_key(e->now), str_c(l->prefix)))
+            l->replaced += object_bytes(e->was);
+        if (l->page.rev < compacted && l->exchange)
+            exchange_count_source(l->exchange, MIN(l->replaced, l->left));
+    }
 }
 
 /* The common form: stored bytes, without parsing. The stream owns the page. */
@@ -248,10 +293,12 @@ static void answer_text(struct call *c, struct page *p)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < p->n; i++)
-        bytes += p->objects[i]->json_n;
+        bytes += object_bytes(p->objects[i]);
     struct list_stream *l = mem_zero(1, sizeof(*l));
     l->kind = c->kind;
-    l->set = kind_set_ref(c->set);
+    l->set = catalog_set_ref(c->set);
+    l->server = c->server;
+    l->left = bytes;
     l->page = *p;
     *p = (struct page){ 0 };
     put_head(c, &l->page, &l->head);
@@ -261,7 +308,11 @@ static void answer_text(struct call *c, struct page *p)
     c->answer.status = 200;
     c->answer.content_type = "application/json";
     if (bytes >= STREAM_FROM_BYTES) {
+        str prefix = catalog_prefix(c->arena, c->kind, c->ns);
+        l->prefix = mem_dup(prefix.p, prefix.n);
+        list_append(&c->server->streamed_lists, &l->item);
         c->answer.stream = &l->source;
+        c->answer.attach = attach_items;
         return;
     }
     buf_reserve(&c->answer.body, bytes + 256 + l->head.n);
@@ -275,7 +326,7 @@ static struct json *make_partial_list(struct call *c, const struct json *const *
                                       struct json *metadata)
 {
     struct arena *a = c->arena;
-    str version = call_meta_version(c);
+    str version = answer_meta_version(c);
     struct json *list = json_new_obj(a), *all = json_new_arr(a);
     for (size_t i = 0; i < n; i++)
         json_push(a, all, table_partial(a, items[i], version));
@@ -295,7 +346,7 @@ static void answer_tree(struct call *c, struct page *p)
         items[i] = read_tree(a, c->kind, p->objects[i]);
     struct json *metadata = page_metadata(c, p);
     if (c->form == FORM_TABLE) {
-        call_json(c, 200, table_make(a, c->kind, items, p->n, metadata, call_table_options(c)));
+        call_json(c, 200, table_make(a, c->kind, items, p->n, metadata, answer_table_options(c)));
         return;
     }
     if (c->form == FORM_PARTIAL_LIST) {
@@ -324,7 +375,9 @@ void verb_list(struct call *c)
     struct page p;
     if (!call_list_options(c, &o) || !select_page(c, &o, &p))
         return;
-    if (c->form == FORM_OBJECT && c->text == TEXT_JSON && !c->pretty)
+    if (!convert_objects(c, c->kind, p.objects, p.n, false))
+        ; /* answered, or waiting */
+    else if (c->form == FORM_OBJECT && c->text == TEXT_JSON && !c->pretty)
         answer_text(c, &p);
     else
         answer_tree(c, &p);

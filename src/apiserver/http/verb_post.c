@@ -5,21 +5,16 @@
  *     serviceaccounts/token         TokenRequest    returns a signed token
  *
  * Bindings are refused for pods that are assigned, being deleted or gated, so a pod is assigned at most once.
- * There are no PodDisruptionBudgets, so an eviction is a delete. */
+ * An eviction is a delete that a PodDisruptionBudget must allow (eviction.c). */
 #include "managed.h"
 #include "read.h"
-#include "remove.h"
 #include "token.h"
 #include "verbs.h"
+#include "write.h"
 
 #include "../../base/rfc3339.h"
 
 enum { TOKEN_SECONDS = 3600, TOKEN_SECONDS_MIN = 600 };
-
-static void answer_created(struct call *c)
-{
-    call_status(c, &(struct status){ .code = 201 });
-}
 
 /* ---- pods */
 
@@ -90,7 +85,7 @@ static void post_binding(struct call *c, const struct write_options *o, const st
 {
     const struct json *target = json_get(binding, "target"), *meta = json_get(binding, "metadata");
     str name = json_text(json_get(meta, "name")),
-        key = registry_key(c->arena, pod_kind(), c->ns, name);
+        key = catalog_key(c->arena, pod_kind(), c->ns, name);
     str uid = json_text(json_get(meta, "uid")), rev = json_text(json_get(meta, "resourceVersion"));
     if (c->name.n && !str_eq(name, c->name)) {
         call_bad_request(c, "name in URL does not match name in Binding object");
@@ -122,37 +117,10 @@ static void post_binding(struct call *c, const struct write_options *o, const st
         copy_members(c->arena, binding, tree, "labels");
         set_scheduled(c, tree);
         if (!o->dry_run && !write_stage(c->server, c->arena, pod_kind(), key, tree, &e))
-            call_stage_error(c, &e);
+            write_stage_error(c, &e);
         else
-            answer_created(c);
+            call_status(c, &(struct status){ .code = 201 });
     }
-}
-
-/* Deletes the pod with the options in the Eviction. */
-static void post_eviction(struct call *c, const struct write_options *o,
-                          const struct json *eviction)
-{
-    const struct object *pod =
-        store_latest(c->server->store, registry_key(c->arena, c->kind, c->ns, c->name));
-    const struct json *options = json_get(eviction, "deleteOptions");
-    bool dry = o->dry_run || json_len(json_get(options, "dryRun"));
-    if (!str_eq(json_text(json_at(eviction, "metadata", "name", NULL)), c->name)) {
-        call_bad_request(c, "name in URL does not match name in Eviction object");
-        return;
-    }
-    if (!pod) {
-        call_not_found(c, c->kind, c->name);
-        return;
-    }
-    struct removed r =
-        remove_object(c->server, c->arena, c->kind, pod,
-                      &(struct remove_options){
-                          .grace_s = json_int(json_get(options, "gracePeriodSeconds"), -1),
-                          .dry_run = dry });
-    if (r.how == REMOVAL_FAILED)
-        call_stage_error(c, &r.error);
-    else
-        answer_created(c);
 }
 
 /* ---- service accounts */
@@ -171,9 +139,8 @@ static bool check_pod(struct call *c, const struct json *pod, struct token_claim
     ret->node = json_text(json_at(pod, "spec", "nodeName", NULL));
     const struct kind *nodes = kinds_find(S(""), S("v1"), S("nodes"));
     const struct object *node =
-        ret->node.n
-            ? store_latest(c->server->store, registry_key(c->arena, nodes, S(""), ret->node))
-            : NULL;
+        ret->node.n ? store_latest(c->server->store, catalog_key(c->arena, nodes, S(""), ret->node))
+                    : NULL;
     if (node)
         ret->node_uid = object_span(node, node->uid);
     return true;
@@ -194,7 +161,7 @@ static bool check_bound(struct call *c, const struct json *bound, struct token_c
         const struct kind *k = kinds_find(S(""), S("v1"), str_c(kinds[i].plural));
         const struct object *o =
             store_latest(c->server->store,
-                         registry_key(c->arena, k, k->namespaced ? c->ns : S(""), name));
+                         catalog_key(c->arena, k, k->namespaced ? c->ns : S(""), name));
         if (o)
             ret->bound_uid = object_span(o, o->uid);
         if (o && (!uid.n || str_eq(uid, ret->bound_uid)))
@@ -240,7 +207,7 @@ static void post_token(struct call *c, struct json *request)
 {
     struct arena *a = c->arena;
     const struct object *account =
-        store_latest(c->server->store, registry_key(a, c->kind, c->ns, c->name));
+        store_latest(c->server->store, catalog_key(a, c->kind, c->ns, c->name));
     if (!account) {
         call_not_found(c, c->kind, c->name);
         return;
@@ -276,7 +243,7 @@ void verb_post(struct call *c, const struct write_options *o, struct json *objec
     if (c->sub == KIND_BINDING || c->sub == KIND_MAIN)
         post_binding(c, o, object);
     else if (c->sub == KIND_EVICTION)
-        post_eviction(c, o, object);
+        eviction_post(c, o, object);
     else
         post_token(c, object);
 }

@@ -6,12 +6,15 @@
  *
  * verb_update_object() is the common path of PUT and PATCH:
  *
- *     check_names, check_preconditions -> restore_system_metadata -> prepare_update (grants, managedFields,
- *     kind_prepare, kind_validate) -> nothing changed: answer, no write -> stage, or delete if the last
+ *     check_names -> managedFields -> admission_mutate -> check_preconditions -> restore_system_metadata ->
+ *     prepare_update (grants, kind_prepare, kind_validate) -> admission_check_write -> nothing changed: answer, no write -> stage, or delete if the last
  *     finalizer is gone
  *
  * A write that changes nothing gets no new version, so that controllers that repeat themselves wake no watch. */
 #include "access.h"
+#include "admission.h"
+#include "admission_quota.h"
+#include "convert.h"
 #include "managed.h"
 #include "read.h"
 #include "verbs.h"
@@ -97,51 +100,80 @@ static bool check_names(struct call *c, const struct json *object)
     return false;
 }
 
-/* The steps before the write that can refuse it. False: answered. */
-static bool prepare_update(struct call *c, const struct object_update *u)
+/* To decide about a certificate, or to issue it, needs the right to do so for its signer. False: answered. */
+static bool check_signer(struct call *c, const struct object_update *u)
 {
-    if (!access_check_grant(c, u->old_tree, u->object))
-        return false;
-    struct write_env env;
-    write_env_init(&env, c->server, c, c->arena);
-    write_dedupe_owners(c, u->object);
-    struct kind_change change = { c->kind, c->sub, u->object, u->old_tree };
-    struct kind_fault fault = { .errors.arena = c->arena };
-    if (!u->applied)
-        managed_update(c, u->options, u->old_tree, u->object);
-    kind_prepare(&change, &env.env, &fault);
-    if (!fault.code && !fault.errors.n)
-        kind_validate(&change, &env.env, &fault);
-    if (!fault.code && !fault.errors.n)
+    const struct json *now = json_get(u->object, "status"), *was = json_get(u->old_tree, "status");
+    bool approves = c->sub == KIND_APPROVAL;
+    bool signs = c->sub == KIND_STATUS &&
+                 !json_eq(json_get(now, "certificate"), json_get(was, "certificate"));
+    if (!(c->kind->subresources & 1u << KIND_APPROVAL) || (!approves && !signs))
         return true;
-    call_fault(c, c->kind, c->name, &fault);
+    str signer = json_text(json_at(u->old_tree, "spec", "signerName", NULL));
+    struct access want = { .verb = approves ? S("approve") : S("sign"),
+                           .group = c->group,
+                           .resource = S("signers"),
+                           .name = signer };
+    struct access any = want;
+    any.name =
+        arena_printf(c->arena, STR_FMT "/*", STR_ARG(str_upto(signer, str_find_char(signer, '/'))));
+    if (access_is_allowed(c->server, c->arena, &c->user, &want, NULL) ||
+        access_is_allowed(c->server, c->arena, &c->user, &any, NULL))
+        return true;
+    call_forbidden(c, c->kind, c->name,
+                   "user not permitted to %s requests with signerName \"" STR_FMT "\"",
+                   approves ? "approve" : "sign", STR_ARG(signer));
     return false;
 }
 
-void verb_update_object(struct call *c, const struct object_update *u)
+/* The steps before the write that can refuse it. False: answered. */
+static bool prepare_update(struct call *c, const struct object_update *u)
 {
-    if (!check_names(c, u->object) || !check_preconditions(c, u))
+    if (!access_check_grant(c, u->old_tree, u->object) || !check_signer(c, u))
+        return false;
+    write_dedupe_owners(c, u->object);
+    return write_prepare(c, &(struct kind_change){ c->kind, c->sub, u->object, u->old_tree });
+}
+
+/* Webhooks see the object before it is compared with the stored one, as in kube-apiserver. */
+void verb_update_object(struct call *c, const struct object_update *given)
+{
+    struct object_update own = *given, *u = &own;
+    if (!check_names(c, u->object))
+        return;
+    if (!u->applied)
+        managed_update(c, u->options, u->old_tree, u->object);
+    if (!admission_mutate(c, &u->object, u->old_tree, u->options->dry_run) ||
+        !check_preconditions(c, u))
         return;
     restore_system_metadata(c, u);
-    if (!prepare_update(c, u))
+    if (!prepare_update(c, u) ||
+        !admission_check_write(c, u->object, u->old_tree, u->options->dry_run) ||
+        (c->sub != KIND_STATUS && !admission_quota_has_room(c, u->object, u->old_tree)))
         return;
     if (write_is_same(c->arena, u->old_tree, u->object)) {
         write_answer(c, 200, NULL, u->old_tree);
         return;
     }
-    str key = registry_key(c->arena, c->kind, c->ns, c->name);
+    str key = catalog_key(c->arena, c->kind, c->ns, c->name);
     const struct object *stored = NULL;
+    const struct kind *as = convert_stored_kind(c->kind);
     err_t e;
     bool goes = write_can_delete(c->kind, u->object);
+    struct json *now = convert_for_store(c, u->object);
+    if (!now)
+        return;
     if (u->options->dry_run) {
         write_answer(c, 200, NULL, u->object);
         return;
     }
+    if (!goes)
+        admission_quota_charge(c);
     /* the update removed the last finalizer: answer with it, but the tombstone shows the old state */
-    stored = goes ? write_remove(c->server, c->arena, c->kind, key, u->old_tree, &e)
-                  : write_stage(c->server, c->arena, c->kind, key, u->object, &e);
+    stored = goes ? write_remove(c->server, c->arena, as, key, read_tree(c->arena, as, u->old), &e)
+                  : write_stage(c->server, c->arena, as, key, now, &e);
     if (!stored)
-        call_stage_error(c, &e);
+        write_stage_error(c, &e);
     else
         write_answer(c, 200, goes ? NULL : stored, u->object);
 }
@@ -198,7 +230,9 @@ void verb_update(struct call *c)
     if (!call_write_options(c, "UpdateOptions", &o))
         return;
     const struct object *old =
-        store_latest(c->server->store, registry_key(c->arena, c->kind, c->ns, c->name));
+        store_latest(c->server->store, catalog_key(c->arena, c->kind, c->ns, c->name));
+    if (!convert_one(c, old))
+        return;
     if (c->sub == KIND_SCALE) {
         update_scale(c, &o, old);
         return;

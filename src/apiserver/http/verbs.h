@@ -4,11 +4,17 @@
 
 #include "call.h"
 
+struct event;
+
 void verb_get(struct call *c);
 void verb_list(struct call *c);
+/* Counts the memory that slow clients of lists keep alive; for each committed event. */
+void verb_list_on_event(struct server *s, const struct event *e);
 void verb_watch(struct call *c);
 void verb_create(struct call *c);
 /* POST to a subresource (binding, eviction, token) or to bindings. */
+/* POST to pods/eviction (eviction.c). */
+void eviction_post(struct call *c, const struct write_options *o, const struct json *eviction);
 void verb_post(struct call *c, const struct write_options *o, struct json *object);
 void verb_update(struct call *c);
 void verb_patch(struct call *c);
@@ -33,7 +39,7 @@ void verb_update_object(struct call *c, const struct object_update *u);
 void pages_serve(struct call *c);
 
 /* ---- verb_get.c: 504 for a resourceVersion that does not exist yet */
-struct status status_future_version(struct arena *a, int64_t rev, int64_t now);
-bool call_refuse_future_version(struct call *c, int64_t rev); /* true: answered */
+struct status verb_future_status(struct arena *a, int64_t rev, int64_t now);
+bool verb_refuse_future(struct call *c, int64_t rev); /* true: answered */
 
 #endif

@@ -28,7 +28,13 @@
  *     history however long it is idle. The event that wakes it sets its cursor.
  *   - A watch that is behind and whose cursor has left the history has lost events. It sends an ERROR event
  *     with code 410 and ends; the client lists again, as the Kubernetes API demands. So a slow or dead client
- *     costs one struct watch and the kernel's socket buffer, never a queue.
+ *     costs one struct watch and the buffers of its connection, never a queue.
+ *   - A watch never keeps an object alive by itself. It has references to what it is sending: the rest of the
+ *     initial state, and the large object that is half sent (part.h). If one of them is replaced, the watch is
+ *     behind, and until its cursor leaves the history, the history keeps the object anyway. At that moment
+ *     (watch_lose) the watch drops the initial state, which the 410 makes worthless, and may only complete the
+ *     object that it is in the middle of. All such objects together have LOST_BYTES; beyond that, the streams
+ *     that lost their place first are cut.
  *   - Events with a version up to `from_rev` are never sent; `sent_rev` is the highest version that the client
  *     has seen and never decreases. Bookmarks carry it.
  *
@@ -54,6 +60,8 @@
  * map has the first watch per resource; the others are linked from it. */
 #include "watch.h"
 
+#include "convert.h"
+#include "part.h"
 #include "read.h"
 #include "verbs.h"
 
@@ -61,6 +69,7 @@ enum {
     BOOKMARK_S = 60,
     LAST_BOOKMARK_S = 2, /* before the watch ends */
     TIMEOUT_LEAST_S = 1800,
+    LOST_BYTES = 8 << 20, /* of half-sent objects that only lost watches keep alive */
 };
 
 struct watch {
@@ -69,7 +78,7 @@ struct watch {
     struct exchange *exchange;  /* borrowed; NULL until watch_attach() */
     struct watch *next, **link; /* watches of the same resource; link NULL: the first */
     const struct kind *kind;
-    struct kind_set *set;
+    struct catalog_set *set;
     struct arena arena; /* owns the selectors and `include` */
     struct list_options options;
     char *prefix; /* owned: "group/resource/[namespace/]" */
@@ -78,15 +87,19 @@ struct watch {
     struct object **initial; /* the initial state: owned references, those from `sent` on */
     size_t n_initial, sent;
     bool bookmark_initial_end;
+    struct part part;       /* the event that is being sent, if it is large */
+    struct list_item holds; /* of server->holding while it has references, or of server->lost */
 
     bool behind;      /* there are events to read, from `cursor` on */
     uint64_t cursor;  /* sequence number of the next event; valid while behind */
     int64_t from_rev; /* events up to this version are not sent */
     int64_t sent_rev; /* the highest version that the client has seen */
     bool bookmark_due;
-    bool ending;       /* end the stream once everything is sent */
-    bool expired;      /* end the stream with 410 (or 504) */
-    bool columns_sent; /* the column definitions of a table were sent */
+    bool ending;                  /* end the stream once everything is sent */
+    bool expired;                 /* end the stream with 410 (or 504) */
+    const struct object *stalled; /* the object that is being converted; NULL: none */
+    char *failure;                /* owned: the Status of a conversion that failed */
+    bool columns_sent;            /* the column definitions of a table were sent */
     enum answer_form form;
     bool form_v1beta1;
     str include; /* "includeObject=...", in the arena; "": unset */
@@ -98,7 +111,7 @@ struct watch {
 
 static str resource_prefix(const struct watch *w)
 {
-    return key_prefix(str_c(w->prefix));
+    return store_key_prefix(str_c(w->prefix));
 }
 
 /* Adds the watch in front of the others of its resource. The map's key points into the first watch's
@@ -128,16 +141,80 @@ static void watch_unlink(struct watch *w)
     s->n_watches--;
 }
 
+/* ---- references to objects */
+
+static void watch_drop_initial(struct watch *w)
+{
+    for (size_t i = w->sent; i < w->n_initial; i++)
+        object_unref(w->initial[i]);
+    free(w->initial);
+    w->initial = NULL;
+    w->n_initial = w->sent = 0;
+}
+
+/* Puts the watch into the list of those that have references, or takes it out. Must follow every change. A lost
+ * watch stays in server->lost until its object is sent. */
+static void watch_update_holds(struct watch *w)
+{
+    struct server *s = w->server;
+    bool has = w->n_initial || w->part.object, listed = w->holds.in;
+    if (has && !listed)
+        list_append(&s->holding, &w->holds);
+    else if (!has && listed)
+        list_remove(&w->holds);
+}
+
+/* Ends the stream in the middle of its object. */
+static void watch_cut(struct watch *w)
+{
+    w->server->lost_bytes -= object_bytes(w->part.object);
+    part_done(&w->part);
+    list_remove(&w->holds);
+    if (w->exchange)
+        exchange_end_stream(w->exchange, true);
+}
+
+/* The next event of the watch has left the history: see the invariants above. */
+static void watch_lose(struct watch *w)
+{
+    struct server *s = w->server;
+    list_remove(&w->holds);
+    watch_drop_initial(w);
+    w->expired = true;
+    if (!w->part.object)
+        return;
+    list_append(&s->lost, &w->holds);
+    s->lost_bytes += object_bytes(w->part.object);
+    for (struct watch *first;
+         s->lost_bytes > LOST_BYTES && (first = list_first(&s->lost, struct watch, holds));)
+        watch_cut(first);
+}
+
+/* Appends more of the object that is being sent. */
+static void watch_continue_part(struct watch *w, struct buf *out, size_t room)
+{
+    size_t bytes = object_bytes(w->part.object);
+    if (!part_continue(&w->part, out, room))
+        return;
+    buf_put(out, S("}\n"));
+    if (w->expired)
+        w->server->lost_bytes -= bytes;
+    watch_update_holds(w);
+}
+
 static void watch_free(struct watch *w)
 {
     watch_unlink(w);
     timer_stop(&w->timer);
-    for (size_t i = w->sent; i < w->n_initial; i++)
-        object_unref(w->initial[i]);
-    free(w->initial);
+    if (w->expired && w->part.object)
+        w->server->lost_bytes -= object_bytes(w->part.object);
+    part_done(&w->part);
+    watch_drop_initial(w);
+    watch_update_holds(w);
     free(w->prefix);
     free(w->name);
-    kind_set_unref(w->set);
+    free(w->failure);
+    catalog_set_unref(w->set);
     arena_done(&w->arena);
     free(w);
 }
@@ -162,7 +239,7 @@ static void put_tree(struct watch *w, struct buf *out, struct arena *a, struct j
                       .request = &query,
                       .form = w->form,
                       .form_v1beta1 = w->form_v1beta1 };
-    json_write(out, call_shape_object(&c, w->kind, tree, w->columns_sent));
+    json_write(out, answer_shape_object(&c, w->kind, tree, w->columns_sent));
     w->columns_sent = true;
 }
 
@@ -172,16 +249,19 @@ static void put_converted(struct watch *w, struct buf *out, const struct object 
     put_tree(w, out, &scratch, read_tree(&scratch, w->kind, o), rev);
 }
 
-static void put_event(struct watch *w, struct buf *out, const char *type, const struct object *o,
-                      int64_t rev)
+/* A large object may be left half sent, in w->part. */
+static void put_event(struct watch *w, struct buf *out, size_t room, const char *type,
+                      struct object *o, int64_t rev)
 {
-    put_open(out, type);
-    if (w->form == FORM_OBJECT && read_is_verbatim(w->kind, w->set, o))
-        object_put_as(out, o, rev);
-    else
-        put_converted(w, out, o, rev);
-    buf_put(out, S("}\n"));
     w->sent_rev = MAX(w->sent_rev, rev);
+    put_open(out, type);
+    struct object *verbatim =
+        w->form == FORM_OBJECT ? read_find_verbatim(w->kind, w->set, o) : NULL;
+    if (!verbatim)
+        put_converted(w, out, o, rev);
+    else if (!part_begin_as(&w->part, out, room, verbatim, rev))
+        return;
+    buf_put(out, S("}\n"));
 }
 
 /* A bookmark has kind, apiVersion, resourceVersion, and the fields that the type always writes (spec: {}). */
@@ -204,7 +284,7 @@ static void put_bookmark(struct watch *w, struct buf *out, bool initial_end)
 }
 
 /* The last event of a watch that cannot continue: 410 for events that are gone, 504 for a version that does
- * not exist yet. */
+ * not exist yet, 500 for a conversion that failed. */
 static void put_expired(struct watch *w, struct buf *out)
 {
     auto_arena struct arena scratch = { 0 };
@@ -214,9 +294,12 @@ static void put_expired(struct watch *w, struct buf *out)
                      (long long)store_history(w->server->store)->compacted);
     int64_t now = store_rev(w->server->store);
     if (w->from_rev > now)
-        s = status_future_version(&scratch, w->from_rev, now);
+        s = verb_future_status(&scratch, w->from_rev, now);
     put_open(out, "ERROR");
-    json_write(out, status_tree(&scratch, &s));
+    if (w->failure)
+        buf_put(out, str_c(w->failure));
+    else
+        json_write(out, status_tree(&scratch, &s));
     buf_put(out, S("}\n"));
 }
 
@@ -224,71 +307,87 @@ static void put_expired(struct watch *w, struct buf *out)
 
 static bool watch_covers_key(const struct watch *w, str key)
 {
-    return str_starts(key, str_c(w->prefix)) && (!w->name || str_eqc(key_split(key).name, w->name));
+    return str_starts(key, str_c(w->prefix)) &&
+           (!w->name || str_eqc(store_key_split(key).name, w->name));
 }
 
-/* Sends the event if it concerns the watch; see the table above. */
-static void watch_pull_event(struct watch *w, struct buf *out, const struct event *e)
+/* Sends the event if it concerns the watch; see the table above. False: its object is being converted by a webhook. */
+static bool watch_pull_event(struct watch *w, struct buf *out, size_t room, const struct event *e)
 {
-    const struct object *now = e->now, *was = e->was;
+    struct object *now = e->now, *was = e->was;
     if (now->rev <= w->from_rev || !watch_covers_key(w, object_key(now)))
-        return;
+        return true;
     bool in_before = was && read_is_selected(w->kind, &w->options, was);
     bool in_now = !now->deleted && read_is_selected(w->kind, &w->options, now);
-    if (in_now)
-        put_event(w, out, in_before ? "MODIFIED" : "ADDED", now, now->rev);
-    else if (in_before)
-        put_event(w, out, "DELETED", now->deleted ? now : was, now->rev);
+    struct object *sent = in_now || now->deleted ? now : was;
+    if (!in_now && !in_before)
+        return true;
+    if (!convert_find(w->kind, sent)) {
+        w->stalled = sent;
+        convert_in_background(w->server, w->set, w->kind, sent);
+        return !w->stalled;
+    }
+    put_event(w, out, room, !in_now ? "DELETED" : in_before ? "MODIFIED" : "ADDED", sent, now->rev);
+    return true;
 }
 
 /* Sends as much of the initial state as fits into `room`. The array is freed after the last object. */
 static void watch_pull_initial(struct watch *w, struct buf *out, size_t room)
 {
     size_t before = out->n;
-    while (w->sent < w->n_initial && out->n - before < room) {
+    while (w->sent < w->n_initial && !w->part.object && out->n - before < room) {
         struct object *o = w->initial[w->sent++];
-        put_event(w, out, "ADDED", o, o->rev);
+        put_event(w, out, room - (out->n - before), "ADDED", o, o->rev);
         object_unref(o);
     }
-    if (w->sent < w->n_initial)
+    if (w->sent < w->n_initial || w->part.object)
         return;
-    free(w->initial);
-    w->initial = NULL;
-    w->n_initial = w->sent = 0;
+    watch_drop_initial(w);
     w->sent_rev = MAX(w->sent_rev, w->from_rev);
     if (w->bookmark_initial_end)
         put_bookmark(w, out, true);
     w->bookmark_initial_end = false;
 }
 
-/* The stream's source. Returns STREAM_MORE when `room` ended it, STREAM_WAIT when the client has seen
- * everything, STREAM_END after an ERROR event or when the watch was ended. */
-static enum stream_more watch_pull(void *context, struct buf *out, size_t room)
+/* Sends events from the history until `room` bytes are written or one is left half sent. False: the next event is
+ * gone. */
+static bool watch_pull_events(struct watch *w, struct buf *out, size_t room)
 {
-    struct watch *w = context;
     const struct history *h = store_history(w->server->store);
     size_t before = out->n;
-    if (w->expired) {
-        put_expired(w, out);
-        return STREAM_END;
-    }
-    if (w->n_initial || w->bookmark_initial_end)
-        watch_pull_initial(w, out, room);
-    if (w->n_initial)
-        return STREAM_MORE;
-    while (w->behind && out->n - before < room) {
-        if (w->cursor < h->first) {
-            w->expired = true;
-            put_expired(w, out);
-            return STREAM_END;
-        }
+    while (w->behind && !w->stalled && !w->failure && !w->part.object && out->n - before < room) {
+        if (w->cursor < h->first)
+            return false;
         const struct event *e = history_at(h, w->cursor);
-        if (e)
-            watch_pull_event(w, out, e);
+        if (e && !watch_pull_event(w, out, room - (out->n - before), e))
+            return true;
         w->cursor++;
         w->behind = w->cursor < h->next;
     }
-    if (w->behind)
+    return true;
+}
+
+/* One step of watch_pull(): appends about `room` bytes at most. */
+static enum stream_more watch_pull_some(struct watch *w, struct buf *out, size_t room)
+{
+    size_t before = out->n;
+    if (w->part.object)
+        watch_continue_part(w, out, room);
+    if (w->part.object || out->n - before >= room)
+        return STREAM_MORE;
+    room -= out->n - before;
+    if (!w->expired && (w->n_initial || w->bookmark_initial_end)) {
+        watch_pull_initial(w, out, room);
+        return STREAM_MORE;
+    }
+    if (w->expired || !watch_pull_events(w, out, room) || w->failure) {
+        w->expired = true;
+        put_expired(w, out);
+        return STREAM_END;
+    }
+    if (w->stalled)
+        return w->ending ? STREAM_END : STREAM_WAIT;
+    if (w->behind || w->part.object)
         return STREAM_MORE;
     int64_t rev = store_rev(w->server->store);
     if (w->bookmark_due && rev > w->sent_rev) {
@@ -297,6 +396,16 @@ static enum stream_more watch_pull(void *context, struct buf *out, size_t room)
     }
     w->bookmark_due = false;
     return w->ending ? STREAM_END : STREAM_WAIT;
+}
+
+/* The stream's source. Returns STREAM_MORE when `room` ended it, STREAM_WAIT when the client has seen
+ * everything, STREAM_END after an ERROR event or when the watch was ended. */
+static enum stream_more watch_pull(void *context, struct buf *out, size_t room)
+{
+    struct watch *w = context;
+    enum stream_more more = watch_pull_some(w, out, room);
+    watch_update_holds(w);
+    return more;
 }
 
 static void watch_closed(void *context, bool complete)
@@ -359,6 +468,7 @@ static void watch_collect_initial(struct watch *w)
             vec_push(&found, object_ref(o));
     w->initial = found.at;
     w->n_initial = found.n;
+    watch_update_holds(w);
     w->from_rev = w->sent_rev = store_rev(store);
     w->bookmark_initial_end = w->options.initial_events && w->options.bookmarks;
 }
@@ -378,6 +488,12 @@ static void watch_set_start(struct watch *w, const struct list_options *o)
     w->behind = !w->expired && w->cursor < h->next;
 }
 
+/* The exchange that the watch writes to, so that it can wake it. */
+static void watch_attach(const struct stream_source *source, struct exchange *x)
+{
+    ((struct watch *)source->context)->exchange = x;
+}
+
 void verb_watch(struct call *c)
 {
     struct list_options o;
@@ -391,13 +507,15 @@ void verb_watch(struct call *c)
                                          .message = S("a watch is only written as JSON") });
         return;
     }
+    if ((o.rev == 0 || o.initial_events) && !convert_all(c))
+        return;
     struct watch *w = mem_zero(1, sizeof(*w));
-    str prefix = registry_prefix(c->arena, c->kind, c->ns);
+    str prefix = catalog_prefix(c->arena, c->kind, c->ns);
     w->server = c->server;
     w->kind = c->kind;
-    w->set = kind_set_ref(c->set);
+    w->set = catalog_set_ref(c->set);
     w->prefix = mem_dup(prefix.p, prefix.n);
-    str name = c->name.n ? c->name : field_selector_exact(&o.fields, S("metadata.name"));
+    str name = c->name.n ? c->name : selector_exact_field(&o.fields, S("metadata.name"));
     w->name = name.n ? mem_dup(name.p, name.n) : NULL;
     w->options = o;
     w->options.continue_token = S("");
@@ -406,9 +524,9 @@ void verb_watch(struct call *c)
     w->options.labels = (struct label_selector){ 0 };
     w->options.fields = (struct field_selector){ 0 };
     if (labels.n)
-        label_selector_parse(&w->arena, labels, &w->options.labels, &e);
+        selector_parse_labels(&w->arena, labels, &w->options.labels, &e);
     if (fields.n)
-        field_selector_parse(&w->arena, fields, &w->options.fields, &e);
+        selector_parse_fields(&w->arena, fields, &w->options.fields, &e);
     w->form = c->form;
     w->form_v1beta1 = c->form_v1beta1;
     if (c->form != FORM_OBJECT)
@@ -423,28 +541,46 @@ void verb_watch(struct call *c)
     c->answer.status = 200;
     c->answer.content_type = "application/json";
     c->answer.stream = &w->source;
+    c->answer.attach = watch_attach;
 }
 
 /* ---- called by the server */
 
-bool watch_is_source(const struct stream_source *source)
+/* Finds the watches that lost their place when events left the history. */
+static void watch_find_lost(struct server *s)
 {
-    return source->pull == watch_pull;
-}
-
-void watch_attach(const struct stream_source *source, struct exchange *x)
-{
-    ((struct watch *)source->context)->exchange = x;
+    const struct history *h = store_history(s->store);
+    for (struct list_item *item = s->holding.first, *next; item; item = next) {
+        struct watch *w = container_of(item, struct watch, holds);
+        next = item->next;
+        if (w->behind && w->cursor < h->first)
+            watch_lose(w);
+    }
 }
 
 void watch_on_event(struct server *s, const struct event *e, uint64_t sequence)
 {
+    watch_find_lost(s);
     str key = object_key(e->now);
-    for (struct watch *w = map_get(&s->watches, key_prefix(key)); w; w = w->next) {
+    for (struct watch *w = map_get(&s->watches, store_key_prefix(key)); w; w = w->next) {
         if (w->behind || !watch_covers_key(w, key))
             continue;
         w->behind = true;
         w->cursor = sequence;
+        if (w->exchange)
+            exchange_wake_stream(w->exchange);
+    }
+}
+
+void watch_on_converted(struct server *s, const struct kind *k, const struct object *o, str failure)
+{
+    struct watch *w = map_get(&s->watches, store_key_prefix(object_key(o)));
+    for (; w; w = w->next) {
+        if (w->stalled != o || w->kind != k)
+            continue;
+        w->stalled = NULL;
+        if (failure.n)
+            w->failure = mem_dup(failure.p, failure.n);
         if (w->exchange)
             exchange_wake_stream(w->exchange);
     }

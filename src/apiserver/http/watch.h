@@ -9,8 +9,9 @@
 void watch_on_event(struct server *s, const struct event *e, uint64_t sequence);
 /* Ends all watches under a prefix ("group/resource/"); "" ends all. */
 void watch_end_all(struct server *s, str prefix);
-/* Sets the exchange that the watch writes to, so that the watch can wake it. */
-void watch_attach(const struct stream_source *source, struct exchange *x);
-bool watch_is_source(const struct stream_source *source);
+
+/* A conversion that a watch waits for ended; the failure, a Status, is "" if it succeeded. */
+void watch_on_converted(struct server *s, const struct kind *k, const struct object *o,
+                        str failure);
 
 #endif

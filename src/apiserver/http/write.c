@@ -8,6 +8,7 @@
 #include "write.h"
 
 #include "../../json/seen.h"
+#include "admission.h"
 #include "read.h"
 
 enum { USUAL_BYTES = 1000 }; /* first allocation: enough for most objects */
@@ -42,6 +43,10 @@ static struct object *stage_object(struct server *s, struct arena *a, const stru
     struct object *o = NULL;
     int result = object_new(key, buf_str(&text), rev, deleted, &o);
     assert(result == 0); /* object_text() wrote the text */
+    if (store_check_room(s->store, o, e) < 0) {
+        object_unref(o);
+        return NULL;
+    }
     store_stage(s->store, o);
     server_commit_soon(s);
     return o;
@@ -60,30 +65,60 @@ struct object *write_remove(struct server *s, struct arena *a, const struct kind
 }
 
 /* 413 for an object that is too large, 507 for a full disk, else 500. */
-void call_stage_error(struct call *c, const err_t *e)
+void write_stage_error(struct call *c, const err_t *e)
 {
     int code = e->code == E2BIG ? 413 : e->code == ENOSPC ? 507 : 500;
-    const char *reason = code == 413 ? "RequestEntityTooLarge" : "InternalError";
+    const char *reason = code == 413   ? "RequestEntityTooLarge"
+                         : code == 507 ? "InsufficientStorage" /* kube-apiserver has none for it */
+                                       : "InternalError";
     call_status(c, &(struct status){ .code = code,
                                      .reason = reason,
                                      .message = arena_str(c->arena, str_c(e->text)) });
 }
 
-/* ---- lookups for kinds */
+/* ---- lookups for kinds; the context is the call */
 
 static const struct json *env_lookup(void *context, const struct kind *k, str ns, str name)
 {
-    struct write_env *e = context;
+    const struct call *call = context;
     const struct object *o =
-        store_latest(e->server->store, registry_key(e->env.arena, k, ns, name));
-    return o ? read_tree(e->env.arena, k, o) : NULL;
+        store_latest(call->server->store, catalog_key(call->arena, k, ns, name));
+    return o ? read_tree(call->arena, k, o) : NULL;
+}
+
+struct collected {
+    struct arena *arena;
+    const struct kind *kind;
+    struct json *list;
+};
+
+static bool collect(void *context, struct object *o)
+{
+    struct collected *to = context;
+    struct json *tree = read_tree(to->arena, to->kind, o);
+    if (tree)
+        json_push(to->arena, to->list, tree);
+    return false;
+}
+
+struct json *write_list_latest(struct server *s, struct arena *a, const struct kind *k, str ns)
+{
+    struct collected to = { a, k, json_new_arr(a) };
+    store_any_latest(s->store, catalog_prefix(a, k, ns), collect, &to);
+    return to.list;
+}
+
+static const struct json *env_list(void *context, const struct kind *k, str ns)
+{
+    const struct call *call = context;
+    return write_list_latest(call->server, call->arena, k, ns);
 }
 
 /* Whether any committed service contains the text, such as a quoted IP address. */
 static bool env_service_holds(void *context, str text)
 {
-    struct write_env *e = context;
-    struct tree_cursor c = tree_seek(store_tree(e->server->store), S("/services/"));
+    const struct call *call = context;
+    struct tree_cursor c = tree_seek(store_tree(call->server->store), S("/services/"));
     for (const struct object *o; (o = tree_next_in(&c, S("/services/")));)
         if (str_find(object_json(o), text) != SIZE_MAX)
             return true;
@@ -94,8 +129,8 @@ static bool env_service_holds(void *context, str text)
  * services. */
 static void env_service_ports(void *context, bool *used, int64_t first, int64_t n)
 {
-    struct write_env *e = context;
-    struct tree_cursor c = tree_seek(store_tree(e->server->store), S("/services/"));
+    const struct call *call = context;
+    struct tree_cursor c = tree_seek(store_tree(call->server->store), S("/services/"));
     for (const struct object *o; (o = tree_next_in(&c, S("/services/")));) {
         str rest = object_json(o), mark = S("odePort\":");
         for (size_t at; (at = str_find(rest, mark)) != SIZE_MAX;) {
@@ -112,21 +147,33 @@ static void env_service_ports(void *context, bool *used, int64_t first, int64_t 
 
 static void env_warn(void *context, str text)
 {
-    struct write_env *e = context;
-    if (e->call)
-        call_warn(e->call, text);
+    call_warn(context, text);
 }
 
-void write_env_init(struct write_env *e, struct server *s, struct call *c, struct arena *a)
+bool write_prepare(struct call *c, const struct kind_change *change)
 {
-    *e = (struct write_env){ .server = s, .call = c };
-    e->env = (struct kind_env){ .arena = a,
-                                .now_ns = server_now_ns(s),
-                                .context = e,
-                                .lookup = env_lookup,
-                                .service_holds = env_service_holds,
-                                .service_ports = env_service_ports,
-                                .warn = env_warn };
+    struct kind_env env = { .arena = c->arena,
+                            .now_ns = server_now_ns(c->server),
+                            .context = c,
+                            .lookup = env_lookup,
+                            .list = env_list,
+                            .user = c->kind->subresources & 1u << KIND_APPROVAL
+                                        ? admission_user(c->arena, &c->user)
+                                        : NULL,
+                            .service_holds = env_service_holds,
+                            .service_ports = env_service_ports,
+                            .warn = env_warn,
+                            .no_accounts = c->server->no_accounts };
+    struct kind_fault fault = { .errors.arena = c->arena };
+    kind_prepare(change, &env, &fault);
+    if (!fault.code && !fault.errors.n)
+        kind_validate(change, &env, &fault);
+    if (!fault.code && !fault.errors.n)
+        return true;
+    call_fault(c, c->kind,
+               change->old ? c->name : json_text(json_at(change->object, "metadata", "name", NULL)),
+               &fault);
+    return false;
 }
 
 /* quoted: kube-apiserver */
@@ -171,7 +218,10 @@ void write_answer(struct call *c, int status, const struct object *stored, struc
             call_fault(c, c->kind, c->name, &fault);
         return;
     }
-    if (c->kind->custom && c->kind != c->kind->storage)
+    if (stored && c->kind->conversion)
+        json_set_str(c->arena, json_make(c->arena, tree, "metadata", NULL), "resourceVersion",
+                     object_span(stored, stored->rv));
+    else if (c->kind->custom && c->kind != c->kind->storage && !c->kind->conversion)
         kind_from_storage(c->kind, c->arena,
                           tree); /* fields that the stored version lacks are lost */
     bool plain = c->form == FORM_OBJECT && c->text == TEXT_JSON && !c->pretty;
@@ -255,9 +305,9 @@ bool write_check_scale(struct call *c, const struct json *scale)
 struct json *write_begin_edit(struct server *s, struct arena *a, str key,
                               const struct kind **ret_kind)
 {
-    struct kind_set *set;
+    struct catalog_set *set;
     const struct object *o = store_latest(s->store, key);
-    const struct kind *k = o ? registry_find_by_key(&s->registry, key, &set) : NULL;
+    const struct kind *k = o ? catalog_find_by_key(&s->catalog, key, &set) : NULL;
     struct json *tree = NULL;
     err_t e;
     if (!k || json_parse(a, object_json(o), &tree, &e) < 0)

@@ -15,15 +15,13 @@ struct object *write_stage(struct server *s, struct arena *a, const struct kind 
 /* Adds a tombstone; `tree` is the last state, which watches send. */
 struct object *write_remove(struct server *s, struct arena *a, const struct kind *k, str key,
                             struct json *tree, err_t *e);
-void call_stage_error(struct call *c, const err_t *e); /* 413, 500 or 507 */
+void write_stage_error(struct call *c, const err_t *e); /* 413, 500 or 507 */
 
-/* What kind_prepare() and kind_validate() may look up, for a call or (c NULL) a controller. */
-struct write_env {
-    struct kind_env env;
-    struct server *server;
-    struct call *call;
-};
-void write_env_init(struct write_env *e, struct server *s, struct call *c, struct arena *a);
+/* The kind's own steps: defaults and system fields, then validation. False: answered. */
+bool write_prepare(struct call *c, const struct kind_change *change);
+
+/* All objects of a kind in a namespace ("": all), counting staged writes, as an array of trees. */
+struct json *write_list_latest(struct server *s, struct arena *a, const struct kind *k, str ns);
 
 /* Removes duplicate owner references and warns the client. */
 void write_dedupe_owners(struct call *c, const struct json *object);

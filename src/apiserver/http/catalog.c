@@ -1,15 +1,15 @@
-/* The index of served kinds; see registry.h.
+/* The index of served kinds; see catalog.h.
  *
  * The index (all, by_path) is rebuilt from the built-in kinds and all sets whenever a definition changes. That
  * takes a few microseconds per kind and needs no bookkeeping for removals. A lookup is one hash of
  * "group/version/plural". */
-#include "registry.h"
+#include "catalog.h"
 
 #include "../store/object.h"
 
 #include <stdio.h>
 
-static void index_kind(struct registry *r, const struct kind *k)
+static void index_kind(struct catalog *r, const struct kind *k)
 {
     vec_push(&r->all, k);
     str path = arena_printf(&r->keys, STR_FMT "/" STR_FMT "/" STR_FMT, STR_ARG(k->group),
@@ -17,7 +17,7 @@ static void index_kind(struct registry *r, const struct kind *k)
     map_put(&r->by_path, path, (void *)(uintptr_t)k);
 }
 
-static void rebuild_index(struct registry *r)
+static void rebuild_index(struct catalog *r)
 {
     vec_clear(&r->all);
     map_done(&r->by_path);
@@ -27,29 +27,30 @@ static void rebuild_index(struct registry *r)
     for (size_t i = 0; i < n; i++)
         index_kind(r, builtin[i]);
     for (struct map_slot *slot = NULL; (slot = map_next(&r->sets, slot));) {
-        const struct kind_set *set = slot->value;
+        const struct catalog_set *set = slot->value;
         for (size_t i = 0; i < set->kinds.n; i++)
             index_kind(r, set->kinds.at[i]);
     }
 }
 
-void registry_init(struct registry *r)
+void catalog_init(struct catalog *r)
 {
-    *r = (struct registry){ 0 };
+    *r = (struct catalog){ 0 };
     rebuild_index(r);
 }
 
-void registry_done(struct registry *r)
+void catalog_done(struct catalog *r)
 {
     for (struct map_slot *slot = NULL; (slot = map_next(&r->sets, slot));)
-        kind_set_unref(slot->value);
+        catalog_set_unref(slot->value);
     map_done(&r->sets);
     map_done(&r->by_path);
     vec_done(&r->all);
     arena_done(&r->keys);
 }
 
-static struct kind_set *find_set(const struct registry *r, const struct kind *k)
+/* The set of a custom kind, by the name of its definition ("plural.group"); NULL for built-in kinds. */
+static struct catalog_set *find_set(const struct catalog *r, const struct kind *k)
 {
     if (!k || !k->custom)
         return NULL;
@@ -60,8 +61,8 @@ static struct kind_set *find_set(const struct registry *r, const struct kind *k)
 }
 
 /* The path is assembled on the stack; names that do not fit cannot be served. */
-const struct kind *registry_find(const struct registry *r, str group, str version, str plural,
-                                 struct kind_set **ret_set)
+const struct kind *catalog_find(const struct catalog *r, str group, str version, str plural,
+                                struct catalog_set **ret_set)
 {
     char path[800];
     const str parts[] = { group, S("/"), version, S("/"), plural };
@@ -78,10 +79,10 @@ const struct kind *registry_find(const struct registry *r, str group, str versio
 }
 
 /* Keys have no version, so any version of the resource leads to its storage version. */
-const struct kind *registry_find_by_key(const struct registry *r, str key,
-                                        struct kind_set **ret_set)
+const struct kind *catalog_find_by_key(const struct catalog *r, str key,
+                                       struct catalog_set **ret_set)
 {
-    struct key_parts parts = key_split(key);
+    struct store_key_parts parts = store_key_split(key);
     for (size_t i = 0; i < r->all.n; i++) {
         const struct kind *k = r->all.at[i];
         if (str_eq(k->storage->group, parts.group) && str_eq(k->storage->plural, parts.resource)) {
@@ -92,7 +93,7 @@ const struct kind *registry_find_by_key(const struct registry *r, str key,
     return NULL;
 }
 
-bool registry_has_group(const struct registry *r, str group)
+bool catalog_has_group(const struct catalog *r, str group)
 {
     for (size_t i = 0; i < r->all.n; i++)
         if (str_eq(r->all.at[i]->group, group))
@@ -100,7 +101,7 @@ bool registry_has_group(const struct registry *r, str group)
     return false;
 }
 
-bool registry_is_builtin_group(str group)
+bool catalog_is_builtin_group(str group)
 {
     size_t n;
     const struct kind *const *builtin = kinds_builtin(&n);
@@ -110,29 +111,29 @@ bool registry_is_builtin_group(str group)
     return false;
 }
 
-struct kind_set *registry_set(const struct registry *r, str name)
+struct catalog_set *catalog_find_set(const struct catalog *r, str name)
 {
     return map_get(&r->sets, name);
 }
 
-void registry_put(struct registry *r, struct kind_set *set)
+void catalog_put(struct catalog *r, struct catalog_set *set)
 {
-    kind_set_unref(map_put(&r->sets, set->name, set));
+    catalog_set_unref(map_put(&r->sets, set->name, set));
     rebuild_index(r);
 }
 
-void registry_remove(struct registry *r, str name)
+void catalog_remove(struct catalog *r, str name)
 {
-    struct kind_set *set = map_del(&r->sets, name);
+    struct catalog_set *set = map_del(&r->sets, name);
     if (!set)
         return;
     rebuild_index(r);
-    kind_set_unref(set);
+    catalog_set_unref(set);
 }
 
-struct kind_set *kind_set_new(const struct json *crd)
+struct catalog_set *catalog_set_new(const struct json *crd)
 {
-    struct kind_set *set = mem_zero(1, sizeof(*set));
+    struct catalog_set *set = mem_zero(1, sizeof(*set));
     set->refs = 1;
     set->name = arena_str(&set->arena, json_text(json_at(crd, "metadata", "name", NULL)));
     set->generation = json_int(json_at(crd, "metadata", "generation", NULL), 0);
@@ -140,14 +141,14 @@ struct kind_set *kind_set_new(const struct json *crd)
     return set;
 }
 
-struct kind_set *kind_set_ref(struct kind_set *s)
+struct catalog_set *catalog_set_ref(struct catalog_set *s)
 {
     if (s)
         s->refs++;
     return s;
 }
 
-void kind_set_unref(struct kind_set *s)
+void catalog_set_unref(struct catalog_set *s)
 {
     if (!s || --s->refs)
         return;
@@ -155,13 +156,14 @@ void kind_set_unref(struct kind_set *s)
     free(s);
 }
 
-str registry_key(struct arena *a, const struct kind *k, str ns, str name)
+/* Keys use the group and plural of the storage version: all versions of an object are one object. */
+str catalog_key(struct arena *a, const struct kind *k, str ns, str name)
 {
-    return key_make(a, (struct key_parts){ k->storage->group, k->storage->plural,
-                                           k->namespaced ? ns : S(""), name });
+    return store_key_make(a, (struct store_key_parts){ k->storage->group, k->storage->plural,
+                                                       k->namespaced ? ns : S(""), name });
 }
 
-str registry_prefix(struct arena *a, const struct kind *k, str ns)
+str catalog_prefix(struct arena *a, const struct kind *k, str ns)
 {
     str all = arena_printf(a, STR_FMT "/" STR_FMT "/", STR_ARG(k->storage->group),
                            STR_ARG(k->storage->plural));
