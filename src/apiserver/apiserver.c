@@ -1,6 +1,6 @@
 /* The API server on its socket: HTTP exchanges become calls, answers become responses.
  *
- *     net/http_server.c -> on_request() -> server_handle() -> on_call_finished() -> exchange_answer_buf()
+ *     net/server.c -> on_request() -> server_handle() -> on_call_finished() -> exchange_answer_buf()
  *                                                                                or exchange_stream()
  *
  * Opening order: lock the data directory, load or create credentials, open the store, listen, write the
@@ -10,22 +10,26 @@
  * Memory: a call and its request live in the arena of the exchange, which frees them. */
 #include "apiserver.h"
 
+#include "../base/file.h"
 #include "../base/log.h"
 #include "controllers/controllers.h"
 #include "http/auth.h"
 #include "http/credentials.h"
 #include "http/server.h"
 #include "http/watch.h"
+#include "http/webhook.h"
 #include "store/data_dir.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
+enum { PEM_MAX = 1 << 20 };
+
 struct apiserver {
     struct loop *loop;
     struct server *server;
     struct http_server *http;
-    struct credentials credentials;
+    struct server_credentials credentials;
     int data_fd; /* holds the lock on the data directory */
     char url[80];
     bool log_requests, tls;
@@ -77,12 +81,23 @@ static void on_call_finished(struct call *c)
     struct http_headers headers = { fixed, cached ? 1 : 2 };
     if (answer.stream) {
         buf_done(&answer.body);
-        if (watch_is_source(answer.stream))
-            watch_attach(answer.stream, x);
+        if (answer.attach)
+            answer.attach(answer.stream, x);
         exchange_stream(x, answer.status, headers, answer.stream);
     } else {
         exchange_answer_buf(x, answer.status, headers, &answer.body);
     }
+}
+
+/* A write that still waits for a webhook must not happen after its client has gone, and keeps no memory. What waits for
+ * its commit cannot be stopped any more. */
+static void on_gone(void *context)
+{
+    struct served_call *v = context;
+    if (!webhook_cancel(&v->call))
+        return;
+    call_discard_answer(&v->call);
+    exchange_abort(v->exchange);
 }
 
 /* Creates the call in the exchange's arena and runs it, unless a test intercepts the request. */
@@ -105,6 +120,7 @@ static void on_request(void *context, struct exchange *x)
                              .finished = on_call_finished,
                              .context = v,
                              .started_ns = clock_mono_ns() };
+    exchange_on_gone(x, on_gone, v);
     server_handle(s->server, &v->call);
 }
 
@@ -125,10 +141,19 @@ static int listen_on(struct apiserver *s, const struct apiserver_options *o, con
                      err_t *e)
 {
     struct tls *tls = NULL;
+    auto_buf struct buf client_ca = { 0 };
     if (s->tls) {
-        struct tls_server_options t = { .cert_pem = buf_str(&s->credentials.server.cert),
-                                        .key_pem = buf_str(&s->credentials.server.key),
-                                        .client_ca_pem = buf_str(&s->credentials.ca.cert) };
+        if (o->client_ca_file && file_read(o->client_ca_file, PEM_MAX, &client_ca, e) < 0)
+            return -e->code;
+        buf_put(&client_ca, buf_str(&s->credentials.ca.cert));
+        bool given = o->cert_file != NULL;
+        struct tls_server_options t = {
+            .cert_pem = given ? S("") : buf_str(&s->credentials.server.cert),
+            .key_pem = given ? S("") : buf_str(&s->credentials.server.key),
+            .cert_file = o->cert_file,
+            .key_file = o->key_file,
+            .client_ca_pem = buf_str(&client_ca),
+        };
         int result = tls_server_new(&t, &tls, e);
         if (result < 0)
             return result;
@@ -149,11 +174,18 @@ static int listen_on(struct apiserver *s, const struct apiserver_options *o, con
 static int open_server(struct apiserver *s, const struct apiserver_options *o, err_t *e)
 {
     auto_buf struct buf path = { 0 };
-    buf_printf(&path, "%s/state.db", o->data);
+    auto_free char *real = o->in_memory ? NULL : realpath(o->data, NULL);
+    buf_printf(&path, "%s/state.db", real ? real : o->data); /* SQLite follows no symbolic link */
     struct server_options so = { .controllers = controllers_all,
                                  .db_path = o->in_memory ? NULL : path.p,
-                                 .history_events = o->history_events };
-    int result = server_new(s->loop, &so, &s->server, e);
+                                 .history_events = o->history_events,
+                                 .issuer = s->tls ? &s->credentials.ca : NULL,
+                                 .no_accounts = o->no_accounts,
+                                 .allow_all = o->allow_all,
+                                 .service_addresses = o->service_addresses };
+    int result = webhook_check_services(o->service_addresses, e);
+    if (result == 0)
+        result = server_new(s->loop, &so, &s->server, e);
     if (result < 0)
         return result;
     struct auth *auth = auth_new();
@@ -165,6 +197,21 @@ static int open_server(struct apiserver *s, const struct apiserver_options *o, e
     return o->token_file ? auth_add_file(auth, o->token_file, e) : 0;
 }
 
+/* Every cluster has the Service default/kubernetes, and clients look for it. A 409 of a later start is no failure, and a full
+ * disk is none either: nothing depends on it here. */
+static void create_own_service(struct apiserver *s)
+{
+    auto_buf struct buf body = { 0 };
+    buf_printf(
+        &body,
+        "{\"metadata\":{\"name\":\"kubernetes\",\"labels\":{\"component\":\"apiserver\","
+        "\"provider\":\"kubernetes\"}},\"spec\":{\"clusterIP\":\"10.96.0.1\",\"ports\":[{\"name\":\"https\","
+        "\"port\":443,\"protocol\":\"TCP\",\"targetPort\":%u}]}}",
+        http_server_port(s->http));
+    server_post(s->server, S("/api/v1/namespaces/default/services"), buf_str(&body));
+    server_run_until_idle(s->server);
+}
+
 /* Refuses addresses beyond loopback unless they are allowed explicitly, and plain HTTP on them always. */
 int apiserver_new(struct loop *loop, const struct apiserver_options *o, struct apiserver **ret,
                   err_t *e)
@@ -174,8 +221,7 @@ int apiserver_new(struct loop *loop, const struct apiserver_options *o, struct a
         return err_set(e, EPERM,
                        o->insecure_http ? "cannot listen on %s: plain HTTP is limited to loopback "
                                           "addresses; use HTTPS"
-                                        : "cannot listen on %s: not a loopback address; set "
-                                          "--allow-remote to allow it",
+                                        : "cannot listen on %s: not a loopback address",
                        address);
     struct apiserver *s = mem_zero(1, sizeof(*s));
     s->loop = loop;
@@ -186,7 +232,8 @@ int apiserver_new(struct loop *loop, const struct apiserver_options *o, struct a
     s->data_fd = -1;
     int result = data_dir_open(o->data, &s->data_fd, e); /* first: see data_dir.h */
     if (result == 0)
-        result = credentials_load(&s->credentials, o->data, address, s->tls, loop_wall_ns(loop), e);
+        result = server_credentials_load(&s->credentials, o->data, address, s->tls, clock_wall_ns(),
+                                         e); /* clients check it by theirs */
     if (result == 0)
         result = open_server(s, o, e);
     if (result == 0)
@@ -197,7 +244,8 @@ int apiserver_new(struct loop *loop, const struct apiserver_options *o, struct a
         snprintf(s->url, sizeof(s->url), "%s://%s%s%s:%u", s->tls ? "https" : "http",
                  six && !any ? "[" : "", any ? "127.0.0.1" : address, six && !any ? "]" : "",
                  http_server_port(s->http));
-        result = credentials_write_kubeconfig(&s->credentials, s->url, e);
+        result = server_credentials_write_kubeconfig(&s->credentials, s->url, e);
+        create_own_service(s);
     }
     if (result < 0) {
         apiserver_free(s);
@@ -222,15 +270,11 @@ const char *apiserver_admin_token(const struct apiserver *s)
     return s->credentials.admin_token;
 }
 
-const char *apiserver_ca_file(const struct apiserver *s)
-{
-    return s->tls ? s->credentials.ca_path : NULL;
-}
-
 void apiserver_drain(struct apiserver *s, int64_t limit_ns, void (*done)(void *context),
                      void *context)
 {
     server_stop(s->server);
+    webhook_abort_all(s->server); /* a webhook may take longer than the limit */
     http_server_drain(s->http, limit_ns, done, context);
 }
 
@@ -240,8 +284,10 @@ void apiserver_free(struct apiserver *s)
 {
     if (!s)
         return;
-    if (s->server)
+    if (s->server) {
         server_stop(s->server);
+        webhook_abort_all(s->server);
+    }
     while (s->server && (!server_is_idle(s->server)))
         loop_turn(s->loop);
     http_server_free(s->http);
@@ -251,7 +297,7 @@ void apiserver_free(struct apiserver *s)
         auth_free(s->server->auth);
         server_free(s->server);
     }
-    credentials_done(&s->credentials);
+    server_credentials_done(&s->credentials);
     if (s->data_fd >= 0)
         close(s->data_fd);
     free(s);

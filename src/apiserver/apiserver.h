@@ -4,12 +4,12 @@
  *   kinds/kinds.h       kinds: defaults, validation, conversion, tables
  *   store/store.h       objects, history, and the database file
  *   http/call.h         one request and its answer
- *   http/server.h       the server: store, registry, watches, controllers
+ *   http/server.h       the server: store, catalog, watches, controllers
  *   controllers/        garbage collection, namespaces, definitions, claims, roles
  *   apiserver.h         the server on a socket, with its credentials (this file)
  *
  * Everything runs on the given loop; only commits run on another thread. The server includes no client code:
- * client and server share nothing but the protocol.
+ * client and server share nothing but the protocol. Webhooks are called with the HTTP client of net/.
  *
  *     struct apiserver *s;
  *     if (apiserver_new(loop, &(struct apiserver_options){ .data = "data" }, &s, &e) == 0)
@@ -31,9 +31,16 @@ struct apiserver_options {
     bool in_memory;      /* write only keys, tokens and the kubeconfig */
     bool insecure_http;  /* no TLS; loopback only */
     bool allow_remote;   /* allow addresses other than loopback */
-    const char *token_file; /* more users; NULL: none */
-    bool log_requests;      /* log one line per request */
-    size_t history_events;  /* events that watches can go back; 0: the store's default */
+    const char *token_file;           /* more users; NULL: none */
+    const char *cert_file, *key_file; /* of the server; NULL: made for each start */
+    const char *client_ca_file;       /* also trusted for client certificates; NULL: none */
+    bool
+        no_accounts; /* no default service accounts; pods need none. Like kube-apiserver without its controller */
+    bool allow_all; /* authorize every request */
+    /* Where the services of webhooks are: "NAME.NS=ADDR[:PORT],..."; NULL: nowhere. */
+    const char *service_addresses;
+    bool log_requests;     /* log one line per request */
+    size_t history_events; /* events that watches can go back; 0: the store's default */
     /* Sees each request first; returns true if it answered in place of the server. For tests that count
      * requests or make some fail. NULL: none. */
     bool (*intercept)(void *context, struct exchange *x);
@@ -45,7 +52,6 @@ int apiserver_new(struct loop *loop, const struct apiserver_options *options,
 const char *apiserver_url(const struct apiserver *s);        /* "https://127.0.0.1:6443" */
 const char *apiserver_kubeconfig(const struct apiserver *s); /* path */
 const char *apiserver_admin_token(const struct apiserver *s);
-const char *apiserver_ca_file(const struct apiserver *s); /* path; NULL without TLS */
 
 /* Ends watches, finishes running requests, then calls `done`, at the latest after limit_ns. */
 void apiserver_drain(struct apiserver *s, int64_t limit_ns, void (*done)(void *context),

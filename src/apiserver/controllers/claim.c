@@ -9,14 +9,14 @@
 
 #define MANAGER S("kube-controller-manager")
 
-static bool is_core(struct key_parts parts, str resource)
+static bool is_core(struct store_key_parts parts, str resource)
 {
     return !parts.group.n && str_eq(parts.resource, resource);
 }
 
 static void claim_on_event(struct server *s, const struct event *e)
 {
-    struct key_parts parts = key_split(object_key(e->now));
+    struct store_key_parts parts = store_key_split(object_key(e->now));
     bool is_claim = is_core(parts, S("persistentvolumeclaims"));
     if (is_claim && !e->now->deleted) {
         char *kept = mem_dup(object_key(e->now).p, object_key(e->now).n);
@@ -42,7 +42,7 @@ static bool pod_uses_claim(const struct json *pod, str claim)
 
 /* Whether any pod in the claim's namespace uses it. Parses all of them, but only for a claim that is being
  * deleted. */
-static bool is_claim_in_use(struct server *s, struct key_parts claim)
+static bool is_claim_in_use(struct server *s, struct store_key_parts claim)
 {
     auto_arena struct arena a = { 0 };
     str prefix = arena_printf(&a, "/pods/" STR_FMT "/", STR_ARG(claim.ns));
@@ -66,12 +66,12 @@ static bool reconcile_claim(struct server *s, str key)
         return false;
     struct json *metadata = json_make(&a, tree, "metadata", NULL), *was = json_copy(&a, tree);
     struct json *finalizers = json_get(metadata, "finalizers");
-    if (strings_contain(finalizers, FINALIZER_CLAIM) != o->deleting)
+    if (remove_list_contains(finalizers, FINALIZER_CLAIM) != o->deleting)
         return false;
-    if (o->deleting && is_claim_in_use(s, key_split(key)))
+    if (o->deleting && is_claim_in_use(s, store_key_split(key)))
         return true;
     if (o->deleting) {
-        strings_remove(finalizers, FINALIZER_CLAIM);
+        remove_from_list(finalizers, FINALIZER_CLAIM);
     } else {
         if (!finalizers)
             json_set(&a, metadata, S("finalizers"), finalizers = json_new_arr(&a));
@@ -95,6 +95,6 @@ static bool claim_reconcile(struct server *s)
     return kept < n;
 }
 
-const struct controller claim_controller = { .on_load = claim_on_event,
-                                             .on_event = claim_on_event,
-                                             .reconcile = claim_reconcile };
+const struct server_controller claim_controller = { .on_load = claim_on_event,
+                                                    .on_event = claim_on_event,
+                                                    .reconcile = claim_reconcile };

@@ -6,9 +6,16 @@
 
 #include "../http/server.h"
 
-extern const struct controller definition_controller, gc_controller, claim_controller,
-    namespace_controller, roles_controller;
+extern const struct server_controller definition_controller, gc_controller, claim_controller,
+    namespace_controller, roles_controller, quota_controller, signer_controller, cluster_controller;
 
-extern const struct controller *const controllers_all[]; /* NULL-ended */
+extern const struct server_controller *const controllers_all[]; /* NULL-ended */
+
+/* All objects below a prefix, with a reference each: going through them stays valid while they are deleted. */
+struct controllers_objects {
+    VEC(struct object *) all;
+};
+struct controllers_objects controllers_collect(const struct server *s, str prefix);
+void controllers_release(struct controllers_objects *objects);
 
 #endif

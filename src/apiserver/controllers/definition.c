@@ -45,27 +45,27 @@ static str objects_prefix(struct arena *a, const struct json *crd)
 /* ---- registering */
 
 /* Ends the watches of the kinds first, because their clients must discover the new ones. */
-static void unregister_kinds(struct server *s, struct kind_set *set)
+static void unregister_kinds(struct server *s, struct catalog_set *set)
 {
     for (size_t i = 0; i < set->kinds.n; i++) {
         auto_arena struct arena a = { 0 };
-        watch_end_all(s, registry_prefix(&a, set->kinds.at[i], S("")));
+        watch_end_all(s, catalog_prefix(&a, set->kinds.at[i], S("")));
     }
-    registry_remove(&s->registry, set->name);
+    catalog_remove(&s->catalog, set->name);
 }
 
 /* Registers the kinds of an established definition unless this generation is registered. */
 static void serve_definition(struct server *s, const struct object *o, const struct json *crd)
 {
-    struct kind_set *set =
-        registry_set(&s->registry, json_text(json_at(crd, "metadata", "name", NULL)));
+    struct catalog_set *set =
+        catalog_find_set(&s->catalog, json_text(json_at(crd, "metadata", "name", NULL)));
     int64_t generation = json_int(json_at(crd, "metadata", "generation", NULL), 0);
     if (!set || set->generation != generation) {
-        struct kind_set *fresh = kind_set_new(crd);
+        struct catalog_set *fresh = catalog_set_new(crd);
         fresh->rev = o->rev;
         if (set)
             unregister_kinds(s, set);
-        registry_put(&s->registry, fresh);
+        catalog_put(&s->catalog, fresh);
         set = fresh;
     }
     set->terminating = o->deleting;
@@ -79,22 +79,18 @@ static void delete_custom_objects(struct server *s, struct arena *a, str key, st
                                   const struct kind *k)
 {
     str prefix = objects_prefix(a, crd);
-    struct kind_set *set;
-    const struct kind *stored = registry_find_by_key(&s->registry, prefix, &set);
-    VEC(struct object *) all = { 0 };
-    struct tree_cursor c = tree_seek(store_tree(s->store), prefix);
-    for (struct object *o; (o = tree_next_in(&c, prefix));)
-        vec_push(&all, object_ref(o));
-    for (size_t i = 0; i < all.n; i++) {
+    struct catalog_set *set;
+    const struct kind *stored = catalog_find_by_key(&s->catalog, prefix, &set);
+    struct controllers_objects found = controllers_collect(s, prefix);
+    for (size_t i = 0; i < found.all.n; i++) {
         auto_arena struct arena scratch = { 0 };
-        const struct object *o = store_latest(s->store, object_key(all.at[i]));
+        const struct object *o = store_latest(s->store, object_key(found.all.at[i]));
         if (o && !o->deleting && stored)
             remove_object(s, &scratch, stored, o, &(struct remove_options){ .grace_s = -1 });
-        object_unref(all.at[i]);
     }
-    vec_done(&all);
-    if (!store_any_latest(s->store, prefix) &&
-        strings_remove(json_at(crd, "metadata", "finalizers", NULL), FINALIZER_CRD))
+    controllers_release(&found);
+    if (!store_any_latest(s->store, prefix, NULL, NULL) &&
+        remove_from_list(json_at(crd, "metadata", "finalizers", NULL), FINALIZER_CRD))
         write_end_edit(s, a, k, key, crd);
 }
 
@@ -104,7 +100,7 @@ static void accept_names(struct server *s, struct arena *a, str key, struct json
                          const struct kind *k)
 {
     VEC(const struct json *) all = { 0 };
-    str prefix = registry_prefix(a, definition_kind(), S(""));
+    str prefix = catalog_prefix(a, definition_kind(), S(""));
     struct tree_cursor c = tree_seek(store_tree(s->store), prefix);
     for (struct object *o; (o = tree_next_in(&c, prefix));) {
         const struct object *latest = store_latest(s->store, object_key(o));
@@ -125,12 +121,12 @@ static void accept_names(struct server *s, struct arena *a, str key, struct json
 static void reconcile_definition(struct server *s, str name)
 {
     auto_arena struct arena a = { 0 };
-    str key = registry_key(&a, definition_kind(), S(""), name);
+    str key = catalog_key(&a, definition_kind(), S(""), name);
     const struct kind *k;
     const struct object *o = store_latest(s->store, key);
     struct json *crd = o ? write_begin_edit(s, &a, key, &k) : NULL;
     if (!crd) {
-        struct kind_set *set = registry_set(&s->registry, name);
+        struct catalog_set *set = catalog_find_set(&s->catalog, name);
         if (set)
             unregister_kinds(s, set);
         return;
@@ -157,17 +153,17 @@ static void enqueue_definition(struct server *s, str name)
 /* A change of a definition, or the deletion of an object whose definition is terminating. */
 static void definition_on_event(struct server *s, const struct event *e)
 {
-    struct key_parts parts = key_split(object_key(e->now));
+    struct store_key_parts parts = store_key_split(object_key(e->now));
     if (str_eq(parts.group, CRD_GROUP) && str_eq(parts.resource, CRD_PLURAL)) {
         enqueue_definition(s, parts.name);
         s->all_definitions_changed |= e->now->deleted; /* its names are free now */
         return;
     }
-    if (!e->now->deleted || !s->registry.sets.n)
+    if (!e->now->deleted || !s->catalog.sets.n)
         return;
     auto_arena struct arena a = { 0 };
     str name = arena_printf(&a, STR_FMT "." STR_FMT, STR_ARG(parts.resource), STR_ARG(parts.group));
-    struct kind_set *set = registry_set(&s->registry, name);
+    struct catalog_set *set = catalog_find_set(&s->catalog, name);
     if (set && set->terminating)
         enqueue_definition(s, name);
 }
@@ -175,10 +171,10 @@ static void definition_on_event(struct server *s, const struct event *e)
 static void enqueue_all_definitions(struct server *s)
 {
     auto_arena struct arena a = { 0 };
-    str prefix = registry_prefix(&a, definition_kind(), S(""));
+    str prefix = catalog_prefix(&a, definition_kind(), S(""));
     struct tree_cursor c = tree_seek(store_tree(s->store), prefix);
     for (struct object *o; (o = tree_next_in(&c, prefix));)
-        enqueue_definition(s, key_split(object_key(o)).name);
+        enqueue_definition(s, store_key_split(object_key(o)).name);
 }
 
 static bool definition_reconcile(struct server *s)
@@ -198,6 +194,6 @@ static bool definition_reconcile(struct server *s)
     return n > 0;
 }
 
-const struct controller definition_controller = { .on_load = definition_on_event,
-                                                  .on_event = definition_on_event,
-                                                  .reconcile = definition_reconcile };
+const struct server_controller definition_controller = { .on_load = definition_on_event,
+                                                         .on_event = definition_on_event,
+                                                         .reconcile = definition_reconcile };

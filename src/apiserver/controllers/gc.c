@@ -133,10 +133,10 @@ static str owner_key(struct server *s, struct arena *a, str ns, str version, str
     str group = S(""), rest = version;
     if (str_find_char(version, '/') != SIZE_MAX)
         str_cut(&rest, '/', &group);
-    for (size_t i = 0; i < s->registry.all.n; i++) {
-        const struct kind *k = s->registry.all.at[i];
+    for (size_t i = 0; i < s->catalog.all.n; i++) {
+        const struct kind *k = s->catalog.all.at[i];
         if (str_eq(k->group, group) && str_eq(k->kind, kind))
-            return k->namespaced && !ns.n ? S("") : registry_key(a, k, ns, name);
+            return k->namespaced && !ns.n ? S("") : catalog_key(a, k, ns, name);
     }
     return S("");
 }
@@ -145,7 +145,7 @@ static void enqueue_owners(struct server *s, const struct object *o)
 {
     auto_arena struct arena a = { 0 };
     str rest = o->owners.n ? object_span(o, o->owners) : S(""), key, r;
-    str ns = key_split(object_key(o)).ns;
+    str ns = store_key_split(object_key(o)).ns;
     while (scan_next(&rest, &key, &r)) {
         str owner = owner_key(s, &a, ns, reference_text(r, "apiVersion"), reference_text(r, "kind"),
                               reference_text(r, "name"));
@@ -238,7 +238,7 @@ static bool remove_finalizer(struct server *s, struct arena *a, str key, str fin
 {
     const struct kind *k;
     struct json *tree = write_begin_edit(s, a, key, &k);
-    return strings_remove(json_at(tree, "metadata", "finalizers", NULL), finalizer) &&
+    return remove_from_list(json_at(tree, "metadata", "finalizers", NULL), finalizer) &&
            write_end_edit(s, a, k, key, tree);
 }
 
@@ -292,7 +292,7 @@ static void gc_check_owner(struct server *s, struct arena *a, const struct objec
 static void gc_check_dependent(struct server *s, struct arena *a, const struct object *o)
 {
     const struct kind *k;
-    str key = arena_str(a, object_key(o)), ns = key_split(key).ns;
+    str key = arena_str(a, object_key(o)), ns = store_key_split(key).ns;
     struct json *tree = write_begin_edit(s, a, key, &k);
     struct json *references = json_at(tree, "metadata", "ownerReferences", NULL);
     size_t solid = 0, waiting = 0, n = json_len(references);
@@ -349,8 +349,8 @@ static bool gc_reconcile(struct server *s)
     return n > 0;
 }
 
-const struct controller gc_controller = { .start = gc_start,
-                                          .stop = gc_stop,
-                                          .on_load = gc_on_event,
-                                          .on_event = gc_on_event,
-                                          .reconcile = gc_reconcile };
+const struct server_controller gc_controller = { .start = gc_start,
+                                                 .stop = gc_stop,
+                                                 .on_load = gc_on_event,
+                                                 .on_event = gc_on_event,
+                                                 .reconcile = gc_reconcile };

@@ -44,11 +44,11 @@ static bool is_terminating(const struct server *s, str ns)
 /* Queues new and terminating namespaces; a deleted object may be the last of its namespace. */
 static void namespace_on_event(struct server *s, const struct event *e)
 {
-    struct key_parts parts = key_split(object_key(e->now));
+    struct store_key_parts parts = store_key_split(object_key(e->now));
     bool is_namespace = !parts.group.n && str_eq(parts.resource, S("namespaces"));
     if (is_namespace && !e->now->deleted && e->now->deleting)
         enqueue_terminating(s, parts.name);
-    if (is_namespace && !e->now->deleted && !e->was && !e->now->deleting) {
+    if (is_namespace && !s->no_accounts && !e->now->deleted && !e->was && !e->now->deleting) {
         char *kept = mem_dup(parts.name.p, parts.name.n);
         vec_push(&s->new_namespaces, kept);
         server_reconcile_soon(s);
@@ -175,24 +175,21 @@ static void count_object(struct remaining_content *f, const struct kind *k, cons
 static void empty_kind(struct server *s, const struct kind *k, str ns, struct remaining_content *f)
 {
     auto_arena struct arena a = { 0 };
-    str prefix = registry_prefix(&a, k, ns);
-    VEC(struct object *) all = { 0 };
-    struct tree_cursor c = tree_seek(store_tree(s->store), prefix);
-    for (struct object *o; (o = tree_next_in(&c, prefix));)
-        vec_push(&all, object_ref(o));
-    for (size_t i = 0; i < all.n; i++) {
+    str prefix = catalog_prefix(&a, k, ns);
+    struct controllers_objects found = controllers_collect(s, prefix);
+    for (size_t i = 0; i < found.all.n; i++) {
         auto_arena struct arena scratch = { 0 };
-        const struct object *o = store_latest(s->store, object_key(all.at[i]));
+        str key = object_key(found.all.at[i]);
+        const struct object *o = store_latest(s->store, key);
         if (o && !o->deleting)
             remove_object(s, &scratch, k, o,
                           &(struct remove_options){ .propagation = PROPAGATE_BACKGROUND,
                                                     .grace_s = -1 });
-        o = store_latest(s->store, object_key(all.at[i]));
+        o = store_latest(s->store, key);
         if (o)
             count_object(f, k, o);
-        object_unref(all.at[i]);
     }
-    vec_done(&all);
+    controllers_release(&found);
 }
 
 /* False: the namespace is deleted, or not terminating any more; remove it from the queue. */
@@ -200,7 +197,7 @@ static bool empty_namespace(struct server *s, str name)
 {
     auto_arena struct arena a = { 0 };
     const struct kind *k;
-    str key = registry_key(&a, namespace_kind(), S(""), name);
+    str key = catalog_key(&a, namespace_kind(), S(""), name);
     const struct object *o = store_latest(s->store, key);
     struct json *tree = o && o->deleting ? write_begin_edit(s, &a, key, &k) : NULL;
     if (!tree)
@@ -215,8 +212,8 @@ static bool empty_namespace(struct server *s, str name)
         return true;
     }
     struct remaining_content f = { &a, json_new_obj(&a), json_new_obj(&a) };
-    for (size_t i = 0; i < s->registry.all.n; i++) {
-        const struct kind *each = s->registry.all.at[i];
+    for (size_t i = 0; i < s->catalog.all.n; i++) {
+        const struct kind *each = s->catalog.all.at[i];
         if (each->namespaced && each == each->storage && !each->answer_only)
             empty_kind(s, each, name, &f);
     }
@@ -224,7 +221,7 @@ static bool empty_namespace(struct server *s, str name)
         update_conditions(s, &a, key, tree, &f);
         return true;
     }
-    if (strings_remove(json_at(tree, "spec", "finalizers", NULL), S("kubernetes")))
+    if (remove_from_list(json_at(tree, "spec", "finalizers", NULL), S("kubernetes")))
         write_end_edit(s, &a, k, key, tree);
     return store_latest(s->store, key) != NULL;
 }
@@ -267,7 +264,7 @@ static void namespace_on_load(struct server *s, const struct event *e)
         namespace_on_event(s, e);
 }
 
-const struct controller namespace_controller = { .on_load = namespace_on_load,
-                                                 .seed = namespace_seed,
-                                                 .on_event = namespace_on_event,
-                                                 .reconcile = namespace_reconcile };
+const struct server_controller namespace_controller = { .on_load = namespace_on_load,
+                                                        .seed = namespace_seed,
+                                                        .on_event = namespace_on_event,
+                                                        .reconcile = namespace_reconcile };

@@ -144,8 +144,8 @@ static void seed_binding(struct server *s, struct arena *a, size_t i)
 
 static bool is_missing(const struct server *s, struct arena *a, str plural, const char *name)
 {
-    return !store_latest(s->store,
-                         key_make(a, (struct key_parts){ S(GROUP), plural, S(""), str_c(name) }));
+    return !store_latest(s->store, store_key_make(a, (struct store_key_parts){
+                                                         S(GROUP), plural, S(""), str_c(name) }));
 }
 
 static void roles_seed(struct server *s, bool fresh UNUSED)
@@ -220,7 +220,8 @@ static bool write_rules(struct server *s, struct arena *a, const struct json *ro
 {
     const struct kind *k;
     str name = json_text(json_at(role, "metadata", "name", NULL));
-    str key = key_make(a, (struct key_parts){ S(GROUP), S("clusterroles"), S(""), name });
+    str key =
+        store_key_make(a, (struct store_key_parts){ S(GROUP), S("clusterroles"), S(""), name });
     struct json *tree = write_begin_edit(s, a, key, &k);
     if (!tree || are_rules_equal(json_get(role, "rules"), json_get(tree, "rules")))
         return false;
@@ -252,6 +253,6 @@ static bool roles_reconcile(struct server *s)
     return worked;
 }
 
-const struct controller roles_controller = { .seed = roles_seed,
-                                             .on_event = roles_on_event,
-                                             .reconcile = roles_reconcile };
+const struct server_controller roles_controller = { .seed = roles_seed,
+                                                    .on_event = roles_on_event,
+                                                    .reconcile = roles_reconcile };
