@@ -6,9 +6,12 @@
 
 #define SCHEDULE_ADVICE_MANAGER "smarthpa-ai-scheduler"
 
-enum { SCHEDULE_ADVICE_LEAST_HOURS = 72 };
+enum {
+    SCHEDULE_ADVICE_LEAST_HOURS = 72,
+    SCHEDULE_ADVICE_AGE_MAX_S = 86400, /* of the newest sample, for mode Forecast */
+};
 
-/* Sources of the demand, tried in this order until one has data. */
+/* Sources of the demand, tried in this order until one has data. A query of the user replaces all others. */
 enum schedule_signal {
     SCHEDULE_SIGNAL_USER,    /* smartRecommendation.query */
     SCHEDULE_SIGNAL_DEMAND,  /* replicas times the largest ratio of a metric to its target */
@@ -17,14 +20,17 @@ enum schedule_signal {
     SCHEDULE_SIGNAL_N
 };
 
-const char *schedule_signal_name(enum schedule_signal signal);
-
 struct schedule_history {
     const struct schedule_sample *samples;
     size_t n;
     enum schedule_signal signal;
     int64_t now;
+    int64_t
+        from; /* samples before this or after `now` were not asked for and are ignored; 0: any */
 };
+
+/* Is there another signal to try if this one has no data? */
+bool schedule_signal_has_next(enum schedule_signal signal);
 
 struct schedule_advice_result {
     const char *reason;    /* NULL: there is a recommendation; otherwise "InsufficientData" */
@@ -42,5 +48,8 @@ struct schedule_advice_result schedule_advise(struct arena *a, const struct sche
  * change. Other triggers stay as they are, in their order. */
 struct json *schedule_advice_merge(struct arena *a, const struct json *triggers,
                                    const struct json *learned);
+
+/* Raises every maxReplicas of learned triggers to at least `most`: learning must not take away room for peaks. */
+void schedule_advice_keep_max(struct arena *a, struct json *learned, int64_t most);
 
 #endif

@@ -13,7 +13,7 @@ const char *schedule_applied_name(enum schedule_applied applied)
     return applied_names[applied];
 }
 
-static bool is_impossible(const struct schedule_config *c)
+bool schedule_config_is_impossible(const struct schedule_config *c)
 {
     return (c->has_min && c->min < 0) || (c->has_max && c->max < 1) ||
            (c->has_min && c->has_max && c->min > c->max);
@@ -24,7 +24,7 @@ enum schedule_applied schedule_apply(const struct schedule_config *config,
                                      struct schedule_bounds *ret)
 {
     *ret = live;
-    if (is_impossible(config))
+    if (schedule_config_is_impossible(config))
         return SCHEDULE_APPLY_INVALID;
     ret->min = config->has_min ? config->min : live.min;
     ret->max = config->has_max ? config->max : live.max;

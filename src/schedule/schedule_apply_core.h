@@ -21,6 +21,9 @@ enum schedule_applied {
     SCHEDULE_APPLY_N
 };
 
+/* A config that no HPA accepts, whatever its bounds are now: min above max, or out of range. */
+bool schedule_config_is_impossible(const struct schedule_config *c);
+
 enum schedule_applied schedule_apply(const struct schedule_config *config,
                                      struct schedule_bounds live, bool may_be_zero,
                                      struct schedule_bounds *ret);

@@ -1,8 +1,9 @@
 /* Watches and settings of the feature: see schedule_controller.h.
  *
  *     schedule changed        -> itself; if its target or its claim changed, all with that target
- *     HPA changed             -> the schedules that manage it (one lookup)
+ *     HPA changed             -> the schedules that manage it (one lookup); a ScaledObject likewise
  *     Namespace, grant        -> schedules that refer to HPAs across namespaces and are affected
+ *     calendar changed        -> schedules of its namespace that name calendars; a shared one: all
  *     wall clock set          -> all schedules
  *
  * Most HPA events are status updates. The cache drops those that change no field we keep, and a changed number of
@@ -13,19 +14,38 @@
 #include "../prom/query.h"
 #include "schedule_turn.h"
 
-enum { WORKERS = 16 };
+enum { WORKERS = 128 };
 
-static void enqueue_list(struct scheduler *s, struct schedule_tracked *first)
+static void enqueue_list(struct scheduler *s, const struct list *schedules)
 {
-    for (struct schedule_tracked *one = first; one; one = one->next)
+    list_each(const struct schedule_tracked, one, schedules, of_target)
         controller_add(s->controller, one->ns, one->name);
 }
 
-/* Enqueues all schedules with the same target, unless this one has no consent and thus no influence on them. */
+/* Does an older schedule manage the target? Then this one has no influence on the others. The list is sorted by age,
+ * so that usually the first entry answers. */
+static bool has_older(const struct scheduler *s, const struct schedule_tracked *one)
+{
+    list_each(struct schedule_tracked, other, &one->target->schedules, of_target) {
+        if (other == one)
+            break;
+        if (!other->deleting && schedule_targets_conflict(one, other) &&
+            schedule_has_consent(s, other))
+            return true;
+    }
+    return false;
+}
+
+/* Enqueues all schedules with the same target, but only if this one determines their state: if each of n schedules of
+ * one target enqueued all others, adding them would cost n^2. */
 static void enqueue_same_target(struct scheduler *s, struct schedule_tracked *one)
 {
-    if (one->target_key && schedule_has_consent(s, one))
-        enqueue_list(s, map_get(&s->targets.by_target, str_c(one->target_key)));
+    if (!one->target || !schedule_has_consent(s, one) || has_older(s, one))
+        return;
+    enqueue_list(s, &one->target->schedules);
+    const struct list *others = schedule_counterparts(s, one);
+    if (others)
+        enqueue_list(s, others);
 }
 
 /* Updates the index, then enqueues the schedule and those that its change may affect. */
@@ -34,20 +54,20 @@ static void on_schedule_change(struct controller *c, const struct record *old,
 {
     struct scheduler *s = controller_context(c);
     const struct record *any = now ? now : old;
-    if (!schedule_record_has_changed((const struct schedule_record *)(const void *)old,
-                                     (const struct schedule_record *)(const void *)now))
+    if (!schedule_record_has_changed(record_as(struct schedule_record, old),
+                                     record_as(struct schedule_record, now)))
         return;
     struct schedule_tracked *tracked = schedule_targets_find(&s->targets, any->ns, any->name);
     if (tracked)
         enqueue_same_target(s, tracked); /* another schedule may take over the old target */
     if (now) {
-        tracked =
-            schedule_targets_put(&s->targets, (const struct schedule_record *)(const void *)now);
+        tracked = schedule_targets_put(&s->targets, record_as(struct schedule_record, now));
         enqueue_same_target(s, tracked);
         controller_add(c, now->ns, now->name);
     } else if (tracked) {
         schedule_metrics_drop(&s->metrics, old->ns, old->name, &tracked->active);
         schedule_targets_drop(&s->targets, old->ns, old->name);
+        controller_abandon(c, old->ns, old->name);
     }
 }
 
@@ -63,18 +83,41 @@ static bool is_replica_change(const struct schedule_hpa_record *old,
            str_eq(old->target_kind, now->target_kind);
 }
 
+/* The bounds that we wrote, and whose report is still to come: another turn before it has nothing to add. */
+static bool is_own_write(const struct schedule_tracked *one, const struct schedule_hpa_record *hpa)
+{
+    return hpa && one->has_unreported_write && hpa->min == one->hpa_bounds.min &&
+           hpa->max == one->hpa_bounds.max;
+}
+
 static void on_hpa_change(struct controller *c, const struct record *old, const struct record *now)
 {
     struct scheduler *s = controller_context(c);
     const struct record *any = now ? now : old;
-    bool quiet = is_replica_change((const struct schedule_hpa_record *)(const void *)old,
-                                   (const struct schedule_hpa_record *)(const void *)now);
+    bool quiet = is_replica_change(record_as(struct schedule_hpa_record, old),
+                                   record_as(struct schedule_hpa_record, now));
     if (quiet && !s->targets.zero_keepers)
         return;
-    for (struct schedule_tracked *one = schedule_targets_of(&s->targets, any->ns, any->name); one;
-         one = one->next)
-        if (!quiet || one->keeps_zero)
+    const struct list *schedules = schedule_targets_of(&s->targets, any->ns, any->name);
+    const struct schedule_hpa_record *hpa = record_as(struct schedule_hpa_record, any);
+    if ((!old || !now) && hpa->scaled_object.n) /* schedules of its ScaledObject have rivals now */
+        enqueue_list(s, schedule_targets_of(&s->targets, any->ns, hpa->scaled_object));
+    list_each(const struct schedule_tracked, one, schedules, of_target)
+        if (quiet ? one->keeps_zero
+                  : !is_own_write(one, record_as(struct schedule_hpa_record, now)))
             controller_add(c, one->ns, one->name);
+}
+
+/* A ScaledObject is a target itself, or through the HPA that it owns. */
+static void on_scaled_change(struct controller *c, const struct record *old,
+                             const struct record *now)
+{
+    struct scheduler *s = controller_context(c);
+    const struct record *any = now ? now : old;
+    enqueue_list(s, schedule_targets_of(&s->targets, any->ns, any->name));
+    const struct schedule_hpa_record *hpa = schedule_hpa_of(s, any);
+    if (hpa)
+        enqueue_list(s, schedule_targets_of(&s->targets, any->ns, hpa->meta.name));
 }
 
 /* ---- consent */
@@ -89,11 +132,12 @@ static void enqueue_affected(struct controller *c, const struct record *old,
     struct scheduler *s = controller_context(c);
     for (struct map_slot *slot = NULL;
          s->targets.cross_namespace && (slot = map_next(&s->targets.by_target, slot));) {
-        for (struct schedule_tracked *one = slot->value; one; one = one->next) {
+        const struct schedule_shared *shared = slot->value;
+        list_each(const struct schedule_tracked, one, &shared->schedules, of_target) {
             struct grant_reference ref =
-                schedule_grant_reference(one->ns, one->target_ns, one->target_name);
+                schedule_grant_reference(one->ns, shared->ns, shared->name);
             if (schedule_is_cross_namespace(one) && affects(old, now, &ref)) {
-                enqueue_list(s, slot->value);
+                enqueue_list(s, &shared->schedules);
                 break;
             }
         }
@@ -103,15 +147,15 @@ static void enqueue_affected(struct controller *c, const struct record *old,
 static bool namespace_affects(const struct record *old, const struct record *now,
                               const struct grant_reference *ref)
 {
-    return grant_home_concerns((const struct grant_home_record *)(const void *)old,
-                               (const struct grant_home_record *)(const void *)now, ref);
+    return grant_home_concerns(record_as(struct grant_home_record, old),
+                               record_as(struct grant_home_record, now), ref);
 }
 
 static bool grant_affects(const struct record *old, const struct record *now,
                           const struct grant_reference *ref)
 {
-    return grant_concerns((const struct grant_record *)(const void *)old,
-                          (const struct grant_record *)(const void *)now, ref);
+    return grant_concerns(record_as(struct grant_record, old), record_as(struct grant_record, now),
+                          ref);
 }
 
 static void on_namespace_change(struct controller *c, const struct record *old,
@@ -124,6 +168,20 @@ static void on_grant_change(struct controller *c, const struct record *old,
                             const struct record *now)
 {
     enqueue_affected(c, old, now, grant_affects);
+}
+
+/* A calendar of another namespace than the operator's matters only there. */
+static void on_calendar_change(struct controller *c, const struct record *old,
+                               const struct record *now)
+{
+    struct scheduler *s = controller_context(c);
+    const struct record *any = now ? now : old;
+    bool shared = str_eq(any->ns, kube_namespace(manager_kube(s->manager)));
+    for (struct map_slot *slot = NULL; (slot = map_next(&s->targets.by_key, slot));) {
+        const struct schedule_tracked *one = slot->value;
+        if (shared || (one->uses_calendars && str_eq(one->ns, any->ns)))
+            controller_add(c, one->ns, one->name);
+    }
 }
 
 static void on_clock_step(void *context)
@@ -141,6 +199,9 @@ static const struct feature_setting settings[] = {
       "Day that the hours after midnight of a window belong to: calendar or start" },
     { "restrict-cross-namespace", "false",
       "Only manage HPAs in the schedule's own namespace, even if other namespaces permit more" },
+    { "smarthpa-calendars", "false",
+      "Read calendars from ConfigMaps of all namespaces; needs the ClusterRole of `flyball install "
+      "--calendars`" },
     { "smarthpa-prometheus-url", NULL,
       "URL of the Prometheus server with the history for smartRecommendation" },
     { "smarthpa-prometheus-token-file", NULL,
@@ -161,15 +222,12 @@ static int connect_prometheus(struct scheduler *s, err_t *e)
         .insecure_token = manager_setting(s->manager, "allow-insecure-token") != NULL,
         .timeout_ns = 60 * NS_PER_S,
     };
-    return prom_client_new(manager_loop(s->manager), &options, &s->prometheus, e);
-}
-
-static int read_switch(const struct scheduler *s, const char *name, bool *ret, err_t *e)
-{
-    const char *value = manager_setting(s->manager, name);
-    if (strcmp(value, "true") != 0 && strcmp(value, "false") != 0)
-        return err_set(e, EINVAL, "--%s: invalid value \"%s\"; want true or false", name, value);
-    *ret = !strcmp(value, "true");
+    int r = prom_client_new(manager_loop(s->manager), &options, &s->prometheus, e);
+    if (r < 0) { /* schedules work without it; those that learn report it */
+        log_error("Prometheus cannot be used", KV_C("flag", "--smarthpa-prometheus-url"),
+                  KV_C("error", e->text));
+        s->prometheus_failure = mem_dup(e->text, strlen(e->text));
+    }
     return 0;
 }
 
@@ -178,12 +236,15 @@ static int read_settings(struct scheduler *s, err_t *e)
     const char *day = manager_setting(s->manager, "smarthpa-overnight-day");
     if (strcmp(day, "calendar") && strcmp(day, "start"))
         return err_set(e, EINVAL,
-                       "--smarthpa-overnight-day: invalid value \"%s\"; want calendar or start",
-                       day);
+                       "--smarthpa-overnight-day is \"%s\", but must be calendar or start", day);
     s->defaults.find_zone = tz_get;
     s->defaults.overnight = strcmp(day, "start") ? SCHEDULE_CALENDAR : SCHEDULE_START;
-    int r = read_switch(s, "restrict-cross-namespace", &s->own_namespace_only, e);
-    return r < 0 ? r : read_switch(s, "smarthpa-allow-free-queries", &s->free_queries, e);
+    int r = manager_setting_bool(s->manager, "restrict-cross-namespace", &s->own_namespace_only, e);
+    if (r >= 0)
+        r = manager_setting_bool(s->manager, "smarthpa-calendars", &s->calendars.enabled, e);
+    return r < 0 ? r
+                 : manager_setting_bool(s->manager, "smarthpa-allow-free-queries", &s->free_queries,
+                                        e);
 }
 
 /* Creates caches, controller and watches; on failure the manager calls schedule_stop(). */
@@ -196,7 +257,8 @@ static int schedule_start(struct manager *m, void **ret_state, err_t *e)
     if (read_settings(s, e) < 0 || connect_prometheus(s, e) < 0 ||
         manager_cache(m, &schedule_cache, &s->schedules, e) < 0 ||
         manager_cache(m, &schedule_hpa_cache, &s->hpas, e) < 0 ||
-        grants_start(&s->grants, m, e) < 0)
+        manager_cache(m, &schedule_scaled_cache, &s->scaled, e) < 0 ||
+        grants_start(&s->grants, m, e) < 0 || schedule_calendars_start(&s->calendars, m, e) < 0)
         return -e->code;
     s->controller =
         manager_controller(m, &(struct controller_spec){ .name = "schedule",
@@ -205,6 +267,9 @@ static int schedule_start(struct manager *m, void **ret_state, err_t *e)
                                                          .workers = WORKERS });
     controller_watch(s->controller, s->schedules, on_schedule_change);
     controller_watch(s->controller, s->hpas, on_hpa_change);
+    controller_watch(s->controller, s->scaled, on_scaled_change);
+    if (s->calendars.enabled)
+        controller_watch(s->controller, s->calendars.maps, on_calendar_change);
     grants_watch(&s->grants, s->controller, on_namespace_change, on_grant_change);
     s->wallclock = wall_watch_new(manager_loop(m), on_clock_step, s);
     return 0;
@@ -213,14 +278,19 @@ static int schedule_start(struct manager *m, void **ret_state, err_t *e)
 static void schedule_stop(void *state)
 {
     struct scheduler *s = state;
-    timer_stop(&s->probe);
-    kube_call_cancel(s->probe_call);
     wall_watch_free(s->wallclock);
     schedule_discoveries_free(s);
     schedule_queries_free(s);
     prom_client_free(s->prometheus);
+    free(s->prometheus_failure);
     schedule_targets_done(&s->targets);
+    schedule_calendars_done(&s->calendars);
     free(s);
+}
+
+static bool schedule_flush(void *state)
+{
+    return schedule_calendars_flush(&((struct scheduler *)state)->calendars);
 }
 
 const struct feature schedule_feature = {
@@ -228,5 +298,6 @@ const struct feature schedule_feature = {
     .summary = "replica bounds by time of day (SmartHorizontalPodAutoscaler)",
     .settings = settings,
     .start = schedule_start,
+    .flush = schedule_flush,
     .stop = schedule_stop,
 };

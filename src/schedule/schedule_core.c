@@ -35,7 +35,7 @@ const char *schedule_state_name(enum schedule_state state)
     return state_names[state];
 }
 
-const char *schedule_source_name(enum schedule_source source)
+static const char *schedule_source_name(enum schedule_source source)
 {
     return source_names[source];
 }
@@ -71,7 +71,7 @@ static struct schedule_trigger_now state_now(const struct schedule_view *v)
     if (schedule_window_now(v, &window))
         return (struct schedule_trigger_now){ SCHEDULE_STATE_WITHIN, SCHEDULE_GOVERNS, window.from,
                                               window.to };
-    if (!schedule_trigger_has_day(v->trigger, v->today))
+    if (!schedule_view_has_window(v))
         return (struct schedule_trigger_now){ SCHEDULE_STATE_INACTIVE };
     return (struct schedule_trigger_now){ schedule_is_before_window(v) ? SCHEDULE_STATE_BEFORE
                                                                        : SCHEDULE_STATE_AFTER };
@@ -113,13 +113,15 @@ static bool has_end_precedence(const struct schedule_trigger *t,
     return mine != its ? mine : t->priority > best->priority;
 }
 
-/* A window that ended before the object was created counts only if it was open on that local day: a
- * schedule written in the evening applies to that evening. Evaluated at the time of creation, not at
- * `now`, so that the answer does not change at midnight. */
-static bool was_open_on_first_day(const struct schedule_trigger *t, int64_t created)
+/* A window that ended before the object was created counts only if it ended on that local day: a schedule
+ * written in the evening applies to that evening. Evaluated at the time of creation, not at `now`, so that the
+ * answer does not change at midnight. The end is checked as well: an overnight window that belongs to the day on
+ * which it opens last ended days before. */
+static bool ended_on_first_day(const struct schedule_trigger *t, int64_t created, int64_t *ret)
 {
     struct schedule_view v = schedule_view(t, created);
-    return schedule_trigger_has_day(t, v.today) && !schedule_is_before_window(&v);
+    return schedule_view_has_window(&v) && !schedule_is_before_window(&v) &&
+           schedule_last_end(&v, schedule_view_start(&v, v.today, 0) - 1, ret);
 }
 
 /* Finds the trigger whose window ended last, and when. Leaves e->trigger at -1 if there is none. */
@@ -132,8 +134,7 @@ static void find_last_ended(const struct schedule_spec *spec, int64_t created, i
             continue;
         struct schedule_view v = schedule_view(t, now);
         int64_t end;
-        if (!schedule_last_end(&v, created, &end) &&
-            !(was_open_on_first_day(t, created) && schedule_last_end(&v, INT64_MIN, &end)))
+        if (!schedule_last_end(&v, created, &end) && !ended_on_first_day(t, created, &end))
             continue;
         if (e->trigger >= 0 &&
             (end < e->since ||
@@ -185,10 +186,24 @@ struct schedule_effective schedule_effective_unramped(const struct schedule_spec
     return e;
 }
 
+static int64_t shift_instant(int64_t at, int64_t by)
+{
+    return at == 0 || at == INT64_MIN || at == INT64_MAX ? at : at + by;
+}
+
+/* A schedule that is spread behaves as one whose clock is late: it is evaluated at an earlier instant, and what it
+ * returns is moved by the same amount. */
 struct schedule_effective schedule_effective(const struct schedule_spec *spec, int64_t created,
                                              int64_t now, struct schedule_trigger_now *states)
 {
-    struct schedule_effective e = schedule_effective_unramped(spec, created, now, states);
-    schedule_ramp(spec, created, now, states, &e);
+    int64_t by = spec->shift_s;
+    struct schedule_effective e = schedule_effective_unramped(spec, created - by, now - by, states);
+    schedule_ramp(spec, created - by, now - by, states, &e);
+    for (size_t i = 0; by && i < spec->triggers_n; i++) {
+        states[i].window_s = shift_instant(states[i].window_s, by);
+        states[i].window_e = shift_instant(states[i].window_e, by);
+    }
+    e.since = shift_instant(e.since, by);
+    e.next = shift_instant(e.next, by);
     return e;
 }

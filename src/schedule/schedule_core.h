@@ -36,14 +36,16 @@ enum schedule_state {
 enum schedule_rank {
     SCHEDULE_GOVERNS,
     SCHEDULE_LOWER_PRIORITY,
-    SCHEDULE_EARLIER_START, /* equal priority: the latest start wins */
+    SCHEDULE_EARLIER_START, /* equal priority: the window that opened last wins */
     SCHEDULE_LATER_IN_LIST, /* equal in both: the first in the list wins */
 };
 
 struct schedule_trigger_now {
     enum schedule_state state;
-    enum schedule_rank rank;    /* only if the state is WITHIN */
-    int64_t window_s, window_e; /* the open window [start, end) if WITHIN; otherwise 0 */
+    enum schedule_rank rank; /* only if the state is WITHIN */
+    int64_t window_s,
+        window_e; /* the open window [start, end) if WITHIN, INT64_MIN and INT64_MAX: it never
+                                   was closed, never closes; otherwise 0 */
 };
 
 enum schedule_source {
@@ -58,18 +60,18 @@ struct schedule_effective {
     enum schedule_source source;
     int trigger;                   /* index of the governing trigger; -1: none */
     struct schedule_config config; /* what it sets; unset fields keep the live value */
-    int64_t since;                 /* start of the open window or end of the last one; 0: neither */
-    int64_t next;                  /* the first instant at which anything may change; 0: never */
-    size_t within_n;               /* open windows */
+    int64_t
+        since; /* start of the open window (INT64_MIN: always) or end of the last one; 0: neither */
+    int64_t next;    /* the first instant at which anything may change; 0: never */
+    size_t within_n; /* open windows */
 };
 
 /* `states` receives one entry per trigger. `created` is the object's creation time: a window that ended
- * before it has no effect, unless it ended on the same local day. */
+ * before it has no effect, unless it ended earlier on the same local day. */
 struct schedule_effective schedule_effective(const struct schedule_spec *spec, int64_t created,
                                              int64_t now, struct schedule_trigger_now *states);
 
-const char *schedule_state_name(enum schedule_state state);    /* "Within", ... */
-const char *schedule_source_name(enum schedule_source source); /* "start", "end", "hold", "none" */
+const char *schedule_state_name(enum schedule_state state); /* "Within", ... */
 
 /* "start:office-hours", "none": the form of a source in status, logs and events. */
 str schedule_source_text(struct arena *a, const struct schedule_spec *spec,

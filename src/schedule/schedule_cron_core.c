@@ -290,3 +290,46 @@ struct schedule_cron_now schedule_cron_at(const struct schedule_cron *start,
     n.active = ends && n.next_end <= n.next_start;
     return n;
 }
+
+/* ---- on the wall clock */
+
+bool schedule_cron_has_day(const struct schedule_cron *c, int64_t day)
+{
+    struct wall w = { .date = civil_from_days(day), .day = day };
+    return has_bit(c->months, w.date.month) && day_matches(c, &w);
+}
+
+bool schedule_cron_has_times(const struct schedule_cron *c)
+{
+    static const int lengths[] = { 0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
+    if (!c->any_day && !c->any_weekday)
+        return true; /* either may match, and every month has all weekdays */
+    for (int month = 1; month <= 12; month++)
+        for (int day = 1; has_bit(c->months, month) && day <= lengths[month]; day++)
+            if (has_bit(c->days, day))
+                return true;
+    return false;
+}
+
+bool schedule_cron_is_daily(const struct schedule_cron *c)
+{
+    return c->months == 0x1ffe && c->days == 0xfffffffe && c->weekdays == 0x7f;
+}
+
+int schedule_cron_minute_before(const struct schedule_cron *c, int minute)
+{
+    for (int hour = minute / 60, most = minute % 60; hour >= 0; hour--, most = 59)
+        for (int m = most; has_bit(c->hours, hour) && m >= 0; m--)
+            if (has_bit(c->minutes, m))
+                return hour * 60 + m;
+    return -1;
+}
+
+int schedule_cron_minute_after(const struct schedule_cron *c, int minute)
+{
+    for (int hour = minute / 60, least = minute % 60; hour < 24; hour++, least = 0)
+        for (int m = least; has_bit(c->hours, hour) && m < 60; m++)
+            if (has_bit(c->minutes, m))
+                return hour * 60 + m;
+    return -1;
+}

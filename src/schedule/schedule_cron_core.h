@@ -18,9 +18,22 @@ struct schedule_cron {
  * weekdays also by name; or a macro such as @daily. */
 int schedule_cron_parse(str text, struct schedule_cron *ret, err_t *e);
 
+/* Does any date match? "0 9 30 2 *" never does. */
+bool schedule_cron_has_times(const struct schedule_cron *cron);
+#define SCHEDULE_CRON_NEVER "it never matches: none of its months has one of its days"
+
 /* The first matching time after `now`; false: none within five years. */
 bool schedule_cron_next(const struct schedule_cron *cron, const struct tz *zone, int64_t now,
                         int64_t *ret_next);
+
+/* For evaluation on the wall clock, without the library's rules on daylight saving: */
+
+/* Does a line select this day (days since 1970-01-01), and does it select every day? */
+bool schedule_cron_has_day(const struct schedule_cron *cron, int64_t day);
+bool schedule_cron_is_daily(const struct schedule_cron *cron);
+/* The last matching minute of a day up to this one, or the first from this one on; -1: none. */
+int schedule_cron_minute_before(const struct schedule_cron *cron, int minute);
+int schedule_cron_minute_after(const struct schedule_cron *cron, int minute);
 
 struct schedule_cron_now {
     int64_t next_start, next_end; /* INT64_MAX: never */

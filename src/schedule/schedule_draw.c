@@ -1,7 +1,7 @@
 /* Printing schedules: see schedule_draw.h.
  *
- * In the terminal a trigger is a letter: upper case while its window is open, lower case while its end config
- * applies, a dot where no trigger governs. A cell shows what applies for most of its half hour, so a window
+ * In the terminal a trigger is a letter: upper case while its window is open, lower case after it, while its end
+ * config applies or its bounds stay, a dot where no trigger governs. A cell shows what applies for most of its half hour, so a window
  * shorter than a quarter of an hour may not be visible; the SVG draws it to scale.
  *
  * Rows are local days. On a day with 23 or 25 hours a row still has 48 cells: a skipped hour is blank, and a
@@ -55,7 +55,7 @@ void schedule_draw_problems(struct buf *out, const struct schedule_spec *spec)
 
 static char letter_of(const struct schedule_period *s)
 {
-    if (s->trigger < 0 || s->source == SCHEDULE_FROM_HOLD)
+    if (s->trigger < 0)
         return '.';
     if (s->trigger >= LETTERS)
         return s->source == SCHEDULE_FROM_START ? '#' : '-';
@@ -105,7 +105,7 @@ static void draw_legend(struct buf *out, struct arena *a, const struct schedule_
         const struct schedule_trigger *t = &line->spec->triggers[s->trigger];
         buf_printf(out, "  %c  %s" STR_FMT ": " STR_FMT "\n", letter_of(s),
                    s->source == SCHEDULE_FROM_START ? "" : "after ", STR_ARG(t->name),
-                   STR_ARG(schedule_config_text(a, &s->config)));
+                   STR_ARG(schedule_period_text(a, s)));
     }
 }
 
@@ -135,25 +135,35 @@ void schedule_draw_text(struct buf *out, const struct schedule_timeline *line,
 
 /* ---- why */
 
-/* The days of a trigger: "M,TU from 2026-11-01". */
+/* The days of a trigger, with a space before them: " M,TU from 2026-11-01"; nothing for those of a cron line. */
 static void draw_days(struct buf *out, struct arena *a, const struct schedule_trigger *t)
 {
     if (t->weekdays == 0x7f)
-        buf_put(out, S("daily"));
+        buf_put(out, S(" daily"));
     else if (t->weekdays)
-        buf_put(out, schedule_weekdays_text(a, t->weekdays));
+        buf_printf(out, " " STR_FMT, STR_ARG(schedule_weekdays_text(a, t->weekdays)));
     int32_t ends[] = { t->first_day, t->last_day };
     static const char *const words[] = { "from", "to" };
     for (int i = 0; i < 2; i++) {
         struct civil_date date = civil_from_days(ends[i]);
         if (ends[i] != INT32_MIN && ends[i] != INT32_MAX)
-            buf_printf(out, "%s%s %04lld-%02d-%02d", i || t->weekdays ? " " : "", words[i],
-                       (long long)date.year, date.month, date.day);
+            buf_printf(out, " %s %04lld-%02d-%02d", words[i], (long long)date.year, date.month,
+                       date.day);
     }
 }
 
+/* "09:00:00-17:00:00 M,TU"; a cron line is described by its fields in the manifest. */
 static void draw_hours(struct buf *out, const struct schedule_trigger *t)
 {
+    if (t->cron_end) {
+        buf_put(out, S("cron lines as in KEDA"));
+        return;
+    }
+    if (t->cron) {
+        buf_put(out, S("cron line, for "));
+        draw_length(out, t->duration_s);
+        return;
+    }
     buf_printf(out, "%02d:%02d:%02d-%02d:%02d:%02d", t->start_s / 3600, t->start_s / 60 % 60,
                t->start_s % 60, t->end_s / 3600, t->end_s / 60 % 60, t->end_s % 60);
 }
@@ -219,7 +229,6 @@ static void draw_triggers(struct buf *out, const struct schedule_spec *spec,
         if (t->use == SCHEDULE_USED) {
             buf_put(out, S(" ("));
             draw_hours(out, t);
-            buf_putc(out, ' ');
             draw_days(out, &a, t);
             buf_printf(out, ", " STR_FMT ")", STR_ARG(tz_name(t->zone)));
         }
@@ -245,7 +254,7 @@ static void draw_changes(struct buf *out, const struct schedule_timeline *line,
         draw_length(out, s->from - line->from);
         buf_printf(out, "  " STR_FMT ": " STR_FMT "\n",
                    STR_ARG(schedule_source_text(&a, line->spec, &e)),
-                   STR_ARG(schedule_config_text(&a, &s->config)));
+                   STR_ARG(schedule_period_text(&a, s)));
     }
 }
 
@@ -258,22 +267,26 @@ void schedule_explain(struct buf *out, const struct schedule_spec *spec, int64_t
     struct schedule_effective e = schedule_effective(spec, created, now, states);
     int at = e.trigger < 0 ? 0 : e.trigger;
     const struct tz *zone = spec->triggers_n ? spec->triggers[at].zone : tz_utc();
+    struct schedule_timeline line =
+        schedule_timeline(&a, spec, created, now, now + EXPLAIN_DAYS * CIVIL_DAY_S);
+    str applies = schedule_period_text(&a, &line.periods[0]);
     buf_put(out, S("At "));
     schedule_draw_wall(out, zone, now);
     buf_printf(out, " (" STR_FMT "): ", STR_ARG(tz_name(zone)));
     if (e.trigger < 0) {
         buf_printf(out, "no window is open, and none has ended since creation; " STR_FMT "\n",
-                   STR_ARG(schedule_config_text(&a, &e.config)));
+                   STR_ARG(applies));
     } else {
         buf_printf(out, STR_FMT ", " STR_FMT "\n", STR_ARG(schedule_source_text(&a, spec, &e)),
-                   STR_ARG(schedule_config_text(&a, &e.config)));
+                   STR_ARG(applies));
         buf_put(out, e.source == SCHEDULE_FROM_START ? S("  open since ") : S("  ended at "));
-        schedule_draw_wall(out, zone, e.since);
+        if (e.since == INT64_MIN)
+            buf_put(out, S("always"));
+        else
+            schedule_draw_wall(out, zone, e.since);
         buf_putc(out, '\n');
     }
     buf_putc(out, '\n');
     draw_triggers(out, spec, &e, states);
-    struct schedule_timeline line =
-        schedule_timeline(&a, spec, created, now, now + EXPLAIN_DAYS * CIVIL_DAY_S);
     draw_changes(out, &line, zone);
 }

@@ -53,6 +53,18 @@ int schedule_lex_time(str text, int32_t *ret_second_of_day)
     return 0;
 }
 
+int schedule_lex_clock(str text, int32_t *ret_second_of_day)
+{
+    str rest = text;
+    int hour = take_digits(&rest, 1, 2);
+    bool has_minute = hour >= 0 && hour <= 23 && take_char(&rest, ':');
+    int minute = has_minute ? take_digits(&rest, 2, 2) : -1;
+    if (minute < 0 || minute > 59 || rest.n)
+        return schedule_lex_time(text, ret_second_of_day);
+    *ret_second_of_day = hour * 3600 + minute * 60;
+    return 0;
+}
+
 int schedule_lex_date(str text, int32_t *ret_day)
 {
     int year = take_digits(&text, 4, 4);

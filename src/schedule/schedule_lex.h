@@ -10,6 +10,9 @@
  * fraction that is accepted and ignored. */
 int schedule_lex_time(str text, int32_t *ret_second_of_day);
 
+/* The same, and also "09:05" without seconds. */
+int schedule_lex_clock(str text, int32_t *ret_second_of_day);
+
 /* "2026-12-31": a real date of the years 1 to 9999, as days since 1970-01-01. */
 int schedule_lex_date(str text, int32_t *ret_day);
 

@@ -1,5 +1,9 @@
-/* Counting: see schedule_metrics.h. Gauges of an object are removed with it; counters stay, so that a scrape after the
- * deletion still sees their last value. */
+/* The metrics of schedules; see schedule_metrics.h.
+ *
+ * Names and labels are those of SmartHPA where it has the metric. Gauges of an object are removed with it;
+ * counters stay, so that a scrape after the deletion still sees their last value. The info series of the
+ * governing trigger has the trigger as a label, so the last one shown is remembered per object (`active`, owned
+ * by the caller) and removed before the next is set. */
 #include "schedule_metrics.h"
 
 static const double lag_bounds[] = { .01, .05, .1, .25, .5, 1, 2, 5, 10, 30, 60, 300 };
@@ -62,6 +66,7 @@ static void drop_bounds(struct metric_family *f, str ns, str name, const char *c
 
 static const char *const bound_names[] = { "min", "max", NULL };
 
+/* One series per kind of problem. A kind without problems has no series, so that an alert on it can resolve. */
 static void count_problems(const struct schedule_metrics *m, const struct schedule_object *o)
 {
     size_t counts[SCHEDULE_PROBLEM_N] = { 0 };
@@ -121,6 +126,7 @@ void schedule_metrics_pass(const struct schedule_metrics *m, const struct schedu
     metric_set(METRIC(m->effective, o->ns, o->name, S("max")), plan->target.max);
 }
 
+/* Counts a write of bounds. `late_s` is the time since the boundary; negative: the write was not due to one. */
 void schedule_metrics_write(const struct schedule_metrics *m, const struct schedule_object *o,
                             const struct schedule_plan *plan, double late_s)
 {

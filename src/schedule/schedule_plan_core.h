@@ -19,6 +19,7 @@
 
 #define SCHEDULE_FINALIZER "autoscaling.sarabala.io/smarthpa-finalizer"
 #define SCHEDULE_PAUSED "autoscaling.sarabala.io/paused"
+#define SCHEDULE_TEMPLATE "autoscaling.sarabala.io/smarthpa-template"
 #define SCHEDULE_BASELINE "autoscaling.sarabala.io/smarthpa-baseline"
 
 enum {
@@ -38,14 +39,26 @@ struct schedule_object {
     const struct json *status; /* the current one; NULL: none yet */
 };
 
-struct schedule_hpa {
+/* What a schedule manages. */
+enum schedule_target_kind {
+    SCHEDULE_TARGET_HPA,
+    SCHEDULE_TARGET_SCALED_OBJECT, /* of KEDA: its own bounds, never those of the HPA that it owns */
+    SCHEDULE_TARGET_WORKLOAD, /* anything with a scale subresource: replicas, at each transition */
+};
+
+struct schedule_hpa { /* the target, of any kind */
+    enum schedule_target_kind kind;
     bool found;
+    bool paused;   /* ScaledObject: an annotation pauses it */
+    bool has_idle; /* ScaledObject: idleReplicaCount is set... */
+    int32_t idle;  /* ...to this, and minReplicaCount must be larger */
     struct schedule_bounds bounds;
-    bool may_be_zero; /* minReplicas 0 is valid: it has an Object or External metric */
-    bool ours;        /* its controller reference is this schedule: we created it */
-    str baseline;     /* the baseline annotation; "": none */
-    bool has_target;  /* it has a scaleTargetRef */
-    int64_t replicas; /* status.currentReplicas; -1: unknown */
+    bool may_be_zero;  /* minReplicas 0 is valid: it has an Object or External metric */
+    bool ours;         /* its controller reference is this schedule: we created it */
+    str baseline;      /* the baseline annotation; "": none */
+    str template_hash; /* the annotation with the hash of the template that was applied; "": none */
+    bool has_target;   /* it has a scaleTargetRef */
+    int64_t replicas;  /* status.currentReplicas; -1: unknown */
 };
 
 /* Counters that may be lost in a restart; they then start over. */
@@ -53,6 +66,7 @@ struct schedule_memory {
     int64_t reverts[SCHEDULE_REVERTS_MAX]; /* times of the last drift corrections, a ring */
     size_t next;                           /* oldest entry of the ring */
     unsigned forbidden;                    /* consecutive patches that RBAC denied */
+    bool scale_failed;                     /* the last attempt to scale the workload failed */
 };
 
 enum schedule_scaled {
@@ -72,11 +86,14 @@ struct schedule_pass {
     int64_t now;
     struct schedule_memory *memory;
     const struct json *recommendation; /* a new one to publish, borrowed; NULL: keep the old one */
+    const char *advice_reason; /* why the last analysis has no result; NULL: unknown, or it has */
+    str advice_problem;        /* the sentence that goes with it */
 
     /* results of the writes of this pass */
     bool changed;                        /* the HPA was patched... */
     struct schedule_bounds changed_from; /* ...from these bounds */
     bool create_failed;                  /* the server refused to create the template's HPA */
+    bool template_applied;               /* the template's HPA was updated in this pass */
     bool rejected; /* the server refused the patch; a retry alone will not help */
     enum schedule_scaled scaled;
     str failure; /* one sentence; set with create_failed, rejected and SCALE_FAILED */
@@ -99,13 +116,15 @@ enum schedule_phase {
 
 struct schedule_plan {
     bool add_finalizer, remove_finalizer;
-    const struct json *create; /* a complete HPA to create */
+    const struct json *create; /* an HPA to create... */
+    bool updates_template;     /* ...or, if this is set, to apply to the one that exists */
     const struct json *patch;  /* merge patch for the target HPA */
     struct schedule_bounds to; /* the bounds that the patch sets */
     bool reverts;              /* the patch reverts a change of another client */
     bool scale;                /* the workload must be scaled... */
     int32_t replicas;          /* ...to this many */
-    bool scale_down_too;       /* otherwise only scale up */
+    bool scale_clamps;   /* ...or to as few changes as fit `target`, if it has more or fewer */
+    bool scale_down_too; /* otherwise only scale up */
     const struct json *status; /* merge patch for the schedule's status; NULL: nothing changed */
     struct schedule_event *events;
     size_t events_n;
@@ -121,8 +140,10 @@ struct schedule_plan {
 
 /* The HPA that a schedule manages: HPAObjectRef, or else the HPA of its template. */
 struct schedule_target {
-    str ns, name;       /* name "": no target */
-    bool from_template; /* HPAObjectRef is not set */
+    str ns, name; /* name "": no target */
+    enum schedule_target_kind kind;
+    str api_version, kind_name; /* of a workload */
+    bool from_template;         /* HPAObjectRef is not set */
 };
 
 struct schedule_target schedule_target(struct arena *a, const struct schedule_spec *spec, str ns,

@@ -1,7 +1,8 @@
 /* Querying Prometheus for a schedule's history, and applying what was learned from it.
  *
  * A query outlives the turn that started it: it takes seconds, and a key must not be blocked that long. It tries the
- * signals in order, the least distorted first, and continues with the next one when a signal has no data:
+ * signals in order, the least distorted first, and continues with the next one when a signal has no data. A query of the
+ * user is the only signal:
  *
  *     start_query -> send_query -> on_answer -> query_next_chunk --+-> publish_result
  *                        ^_______ next 30 days or next signal _____|
@@ -21,8 +22,8 @@ enum { STEP_S = 300, CHUNK_S = 30 * 86400, RETRY_S = 300, SAMPLES_MAX = 4 << 20 
 
 struct schedule_query {
     struct scheduler *state;
-    struct schedule_query *next; /* list of scheduler.queries */
-    struct arena arena;          /* holds the texts below */
+    struct list_item item; /* of scheduler.queries */
+    struct arena arena;    /* holds the texts below */
     str ns, name, uid, hpa_ns, hpa_name;
     struct schedule_advice advice;
     enum schedule_signal signal;
@@ -35,10 +36,7 @@ static void send_query(struct schedule_query *q);
 
 static void query_free(struct schedule_query *q)
 {
-    struct schedule_query **at = &q->state->queries;
-    while (*at != q)
-        at = &(*at)->next;
-    *at = q->next;
+    list_remove(&q->item);
     vec_done(&q->samples);
     arena_done(&q->arena);
     free(q);
@@ -46,22 +44,23 @@ static void query_free(struct schedule_query *q)
 
 void schedule_queries_free(struct scheduler *s)
 {
-    while (s->queries) {
-        prom_call_cancel(s->queries->call);
-        query_free(s->queries);
+    for (struct schedule_query *q; (q = list_first(&s->queries, struct schedule_query, item));) {
+        prom_call_cancel(q->call);
+        query_free(q);
     }
 }
 
 static void emit_event(const struct schedule_query *q, bool warning, const char *reason,
                        str message)
 {
-    events_emit(manager_events(q->state->manager), &(struct event){ .resource = &schedule_resource,
-                                                                    .ns = q->ns,
-                                                                    .name = q->name,
-                                                                    .uid = q->uid,
-                                                                    .warning = warning,
-                                                                    .reason = reason,
-                                                                    .message = message });
+    events_emit(manager_events(q->state->manager),
+                &(struct kube_event){ .resource = &schedule_resource,
+                                      .ns = q->ns,
+                                      .name = q->name,
+                                      .uid = q->uid,
+                                      .warning = warning,
+                                      .reason = reason,
+                                      .message = message });
 }
 
 /* ---- results */
@@ -71,6 +70,10 @@ static void abort_query(struct schedule_query *q, const char *reason, str messag
     struct schedule_tracked *tracked = schedule_targets_find(&q->state->targets, q->ns, q->name);
     if (tracked) {
         tracked->query_in_flight = false;
+        tracked->advice_reason = reason;
+        free(tracked->advice_problem);
+        tracked->advice_problem = mem_dup(message.p, message.n);
+        controller_add(q->state->controller, q->ns, q->name); /* the condition Forecast */
         emit_event(q, true, reason, message);
         log_warn("recommendation failed", KV("namespace", q->ns), KV("name", q->name),
                  KV_C("reason", reason), KV("why", message));
@@ -89,7 +92,7 @@ static void replace_json(char **place, struct arena *a, const struct json *tree)
 static void publish_result(struct schedule_query *q)
 {
     struct scheduler *s = q->state;
-    struct schedule_history history = { q->samples.at, q->samples.n, q->signal, q->to };
+    struct schedule_history history = { q->samples.at, q->samples.n, q->signal, q->to, q->from };
     struct schedule_advice_result advised = schedule_advise(&q->arena, &q->advice, &history);
     struct schedule_tracked *tracked = schedule_targets_find(&s->targets, q->ns, q->name);
     if (advised.reason || !tracked) {
@@ -97,10 +100,15 @@ static void publish_result(struct schedule_query *q)
         return;
     }
     tracked->query_in_flight = false;
+    tracked->advice_reason = NULL;
+    free(take(tracked->advice_problem));
     replace_json(&tracked->advice, &q->arena, advised.status);
-    if (q->advice.apply && advised.good_enough)
+    if (q->advice.apply && advised.good_enough) {
+        json_set_bool(&q->arena, advised.status, "applied", true);
+        replace_json(&tracked->advice, &q->arena, advised.status);
         replace_json(&tracked->learned, &q->arena, advised.triggers);
-    else if (q->advice.apply)
+    }
+    if (q->advice.apply && !advised.good_enough)
         log_info("recommendation published but not applied: the backtest is below the threshold",
                  KV("namespace", q->ns), KV("name", q->name));
     if (advised.under >= 0)
@@ -115,7 +123,7 @@ static void publish_result(struct schedule_query *q)
 static void query_next_chunk(struct schedule_query *q)
 {
     q->chunk += CHUNK_S;
-    if (q->chunk >= q->to && q->samples.n == 0 && q->signal + 1 < SCHEDULE_SIGNAL_N) {
+    if (q->chunk >= q->to && q->samples.n == 0 && schedule_signal_has_next(q->signal)) {
         q->signal++;
         q->chunk = q->from;
     }
@@ -166,8 +174,7 @@ static void start_query(const struct schedule_turn *turn)
     const struct schedule_object *o = &turn->pass.object;
     struct schedule_query *q = mem_zero(1, sizeof(*q));
     q->state = s;
-    q->next = s->queries;
-    s->queries = q;
+    list_append(&s->queries, &q->item);
     q->ns = arena_str(&q->arena, o->ns);
     q->name = arena_str(&q->arena, o->name);
     q->uid = arena_str(&q->arena, o->uid);
@@ -188,21 +195,33 @@ static void start_query(const struct schedule_turn *turn)
 /* Reports success or failure once; the learned triggers are dropped in both cases until the next analysis. */
 static void on_triggers_applied(struct reconcile *r, const struct kube_reply *reply)
 {
-    struct schedule_turn *turn = schedule_turn_of(r);
-    if (!turn)
-        return;
+    struct schedule_turn *turn = r->turn;
     if (reply->reason == KUBE_CONFLICT) { /* edited in the meantime: the next pass merges again */
         reconcile_again(r, NS_PER_S);
         return;
     }
     free(take(turn->tracked->learned));
     bool failed = reply->failure != NULL;
+    const struct schedule_advice *advice = &turn->pass.object.spec->advice;
     str message = failed ? str_c(reply->failure)
-                         : arena_printf(r->arena, "wrote the triggers named ai-... from the "
-                                                  "history in Prometheus");
+                  : advice->enabled && advice->apply
+                      ? S("wrote the triggers named ai-... from the history "
+                          "in Prometheus")
+                      : S("removed the triggers named ai-..., because "
+                          "smartRecommendation no longer applies them");
     schedule_turn_event(turn,
                         &(struct schedule_event){
                             failed, failed ? "AISchedulerFailed" : "AISchedulerUpdated", message });
+}
+
+/* maxReplicas of the HPA before the schedule's first write. */
+static int64_t max_before(struct arena *a, const struct schedule_turn *turn)
+{
+    struct json *baseline = NULL;
+    const struct schedule_hpa *hpa = &turn->pass.hpa;
+    if (hpa->baseline.n)
+        json_parse(a, hpa->baseline, &baseline, NULL);
+    return hpa->found ? json_int(json_get(baseline, "max"), hpa->bounds.max) : 0;
 }
 
 /* Server-side apply of the whole list: it is atomic to the API server, because triggers need no name. The
@@ -215,6 +234,8 @@ static void apply_triggers(struct reconcile *r, struct schedule_turn *turn)
     if (!record || json_parse(r->arena, str_c(turn->tracked->learned), &learned, NULL) < 0 ||
         json_parse(r->arena, record->spec, &spec, NULL) < 0)
         return;
+    if (!turn->pass.object.spec->advice.allow_lower_max)
+        schedule_advice_keep_max(r->arena, learned, max_before(r->arena, turn));
     struct json *triggers = schedule_advice_merge(r->arena, json_get(spec, "triggers"), learned);
     if (!triggers) {
         free(take(turn->tracked->learned));
@@ -244,7 +265,18 @@ static int64_t last_computed(const struct schedule_turn *turn)
     int64_t at = 0;
     const struct json *old = json_get(turn->pass.object.status, "recommendation");
     rfc3339_parse(json_text(json_get(old, "computedAt")), &at, NULL);
-    return at;
+    return at <= turn->pass.now ? at : 0; /* a time to come is not ours */
+}
+
+str schedule_prometheus_problem(const struct scheduler *s, struct arena *a)
+{
+    if (!s->prometheus_failure)
+        return S("smartRecommendation needs history; set --smarthpa-prometheus-url");
+    return arena_printf(
+        a,
+        "smartRecommendation needs history, but --smarthpa-prometheus-url cannot be "
+        "used: %s",
+        s->prometheus_failure);
 }
 
 /* Applies learned triggers, and starts a query if one is due. Runs at the end of every completed pass. */
@@ -256,6 +288,13 @@ void schedule_turn_recommend(struct reconcile *r, struct schedule_turn *turn)
     if (computed)
         metric_set(METRIC(turn->state->metrics.advice_age, r->ns, r->name),
                    (double)(now - computed));
+    bool applies = advice->enabled && advice->apply;
+    if (!applies &&
+        json_bool(json_at(turn->pass.object.status, "recommendation", "applied", NULL), false)) {
+        free(tracked->learned);
+        tracked->learned = mem_dup("[]", 2);
+        apply_triggers(r, turn); /* turned off: what was applied is removed */
+    }
     if (!advice->enabled || !turn->target.name.n || turn->pass.query_problem.n)
         return;
     if (turn->pass.refused.n) { /* consent was withdrawn: drop what was learned about the target */
@@ -277,8 +316,7 @@ void schedule_turn_recommend(struct reconcile *r, struct schedule_turn *turn)
     if (turn->state->prometheus)
         start_query(turn);
     else
-        schedule_turn_event(
-            turn, &(struct schedule_event){
-                      true, "PrometheusUnavailable",
-                      S("smartRecommendation needs history; set --smarthpa-prometheus-url") });
+        schedule_turn_event(turn, &(struct schedule_event){
+                                      true, "PrometheusUnavailable",
+                                      schedule_prometheus_problem(turn->state, r->arena) });
 }

@@ -277,12 +277,11 @@ struct step {
     int max;
 };
 
-/* The steps of one group of weekdays; returns their number. */
+/* The steps of one group of weekdays, and the wanted floor of each slot; returns the number of steps. */
 static size_t group_steps(struct arena *a, const struct history *h,
                           const struct schedule_learn_params *params, unsigned weekdays,
-                          struct step *out)
+                          struct step *out, int floors[SCHEDULE_SLOTS])
 {
-    int floors[SCHEDULE_SLOTS];
     double caps[SCHEDULE_SLOTS];
     for (int k = 0; k < SCHEDULE_SLOTS; k++) {
         double floor = params->headroom * slot_quantile(a, h, weekdays, k, params->tau_floor);
@@ -397,18 +396,38 @@ struct schedule_recommendation *schedule_recommend(struct arena *a,
     drop_unusual(a, &h, params, out);
     weigh_days(&h, params->half_life_days);
     unsigned groups[WEEK];
+    int floors[SCHEDULE_SLOTS];
     struct step steps[WEEK * SCHEDULE_SLOTS];
+    out->is_forecast = params->forecast;
     size_t steps_n = 0;
     out->groups_n = group_weekdays(a, &h, params, groups);
     out->days_n = h.n;
     for (size_t i = 0; i < out->groups_n; i++) {
         out->groups[i] = sunday_first(groups[i]);
-        steps_n += group_steps(a, &h, params, groups[i], steps + steps_n);
+        steps_n += group_steps(a, &h, params, groups[i], steps + steps_n, floors);
+        for (int w = 0; w < WEEK; w++)
+            if (groups[i] >> w & 1)
+                memcpy(out->floors[(w + 1) % WEEK], floors, sizeof(floors));
         keep_profile(a, &h, groups[i], params->tau_group, out);
     }
     steps_n = merge_equal(steps, steps_n);
     make_triggers(a, steps, steps_n, params->lead_minutes, out);
     return out;
+}
+
+int32_t schedule_forecast_floor(const struct schedule_recommendation *r, const struct tz *zone,
+                                int64_t at)
+{
+    enum { SLOT_S = SCHEDULE_SLOT_MINUTES * 60, AHEAD_S = 2 * SLOT_S };
+    static const int64_t ahead[] = { 0, SLOT_S, AHEAD_S - 1 }; /* one instant in each slot */
+    int32_t floor = 0;
+    for (size_t i = 0; i < countof(ahead); i++) {
+        int64_t then = at + ahead[i], local = then + tz_offset_at(zone, then);
+        int64_t day = civil_day_of(local);
+        int slot = (int)((local - day * CIVIL_DAY_S) / SLOT_S);
+        floor = MAX(floor, r->floors[civil_weekday(day)][slot]);
+    }
+    return floor;
 }
 
 int32_t schedule_recommended_floor(const struct schedule_recommendation *r, const struct tz *zone,
@@ -417,6 +436,11 @@ int32_t schedule_recommended_floor(const struct schedule_recommendation *r, cons
     int64_t local = at + tz_offset_at(zone, at), day = civil_day_of(local);
     int minute = (int)((local - day * CIVIL_DAY_S) / 60);
     const struct schedule_learned_trigger *best = NULL;
+    if (r->is_forecast) {
+        int32_t floor = schedule_forecast_floor(r, zone, at);
+        *ret_open = floor > r->base_min;
+        return floor;
+    }
     for (size_t i = 0; i < r->triggers_n; i++) {
         const struct schedule_learned_trigger *t = &r->triggers[i];
         bool open = t->weekdays >> civil_weekday(day) & 1 && minute >= t->start_minute &&

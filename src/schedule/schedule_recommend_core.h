@@ -20,6 +20,7 @@ struct schedule_learn_params {
     double likeness;   /* weekdays with a smaller distance are pooled */
     int least_days;    /* with fewer dates there is no recommendation */
     double mad_factor; /* dates this many deviations from their weekday's median are ignored */
+    bool forecast;     /* the floor is that of the next hour instead of the windows */
 };
 
 struct schedule_learn_params schedule_learn_defaults(enum schedule_profile profile,
@@ -48,6 +49,8 @@ struct schedule_recommendation {
     size_t triggers_n;
     size_t days_n;                     /* number of dates used */
     double profile[7][SCHEDULE_SLOTS]; /* per weekday (0 is Sunday): median of its pool */
+    int32_t floors[7][SCHEDULE_SLOTS]; /* likewise: the wanted floor; 0: unknown */
+    bool is_forecast;                  /* params.forecast */
 };
 
 /* NULL if there are too few samples. Samples may be in any order; NAN is skipped. In the arena. */
@@ -61,8 +64,12 @@ str schedule_learned_name(struct arena *a, const struct schedule_learned_trigger
 struct json *schedule_learned_json(struct arena *a, const struct schedule_recommendation *r,
                                    size_t at, str zone_name);
 
+/* The largest floor of the slots that the next hour touches; 0: the weekday has no data. */
+int32_t schedule_forecast_floor(const struct schedule_recommendation *r, const struct tz *zone,
+                                int64_t at);
+
 /* The floor that the recommendation sets at an instant: that of the open window with the highest priority
- * (`*ret_open` is true), or the base. */
+ * (`*ret_open` is true), or the base. With params.forecast: that of the next hour. */
 int32_t schedule_recommended_floor(const struct schedule_recommendation *r, const struct tz *zone,
                                    int64_t at, bool *ret_open);
 

@@ -6,6 +6,7 @@
  * between repeats an event; it never loses one. */
 #include "schedule_report_core.h"
 
+#include "../base/rfc3339.h"
 #include "schedule_timeline_core.h"
 
 #include <stdarg.h>
@@ -125,11 +126,42 @@ void schedule_report_query(struct schedule_planner *p)
                                           : S("smartRecommendation uses the built-in queries"));
 }
 
+/* The time until which the floor stays as it is. */
+static str forecast_until(const struct schedule_planner *p)
+{
+    char text[RFC3339_TEXT_MAX];
+    return arena_str(p->a, rfc3339_text(p->forecast.next, text));
+}
+
+void schedule_report_forecast(struct schedule_planner *p)
+{
+    if (!p->spec->advice.enabled || !p->spec->advice.forecast) {
+        schedule_status_clear(&p->status, &(struct schedule_condition){
+                                              "Forecast", false, "Off",
+                                              S("smartRecommendation.mode is not Forecast") });
+        return;
+    }
+    if (p->forecast_reason) {
+        schedule_report_condition(p, "Forecast", false, p->forecast_reason, p->forecast_message);
+        return;
+    }
+    str message =
+        arena_printf(p->a, "the forecast needs %d replicas until " STR_FMT "%s", p->forecast.floor,
+                     STR_ARG(forecast_until(p)),
+                     schedule_planner_is_at_zero(p) ? "; a window scales the workload to zero"
+                     : p->forecast.is_capped        ? "; maxReplicas is lower"
+                     : p->raises                    ? ""
+                                                    : "; minReplicas is not lower");
+    schedule_report_condition(p, "Forecast", true, "Forecasting", message);
+}
+
 /* ---- queries */
 
 str schedule_planner_target_text(const struct schedule_planner *p)
 {
-    return arena_printf(p->a, "HorizontalPodAutoscaler " STR_FMT "/" STR_FMT, STR_ARG(p->target.ns),
+    str kind =
+        p->target.kind == SCHEDULE_TARGET_HPA ? S("HorizontalPodAutoscaler") : p->target.kind_name;
+    return arena_printf(p->a, STR_FMT " " STR_FMT "/" STR_FMT, STR_ARG(kind), STR_ARG(p->target.ns),
                         STR_ARG(p->target.name));
 }
 
@@ -152,6 +184,11 @@ bool schedule_planner_is_scaled(const struct schedule_planner *p)
 {
     return p->last.has_desired && p->last.desired == p->config.desired &&
            str_eq(p->last_source, p->source);
+}
+
+bool schedule_planner_is_at_zero(const struct schedule_planner *p)
+{
+    return p->config.has_desired && p->config.desired == 0;
 }
 
 /* ---- the outcome */
@@ -197,11 +234,12 @@ static void report_bounds_change(struct schedule_planner *p)
     const struct schedule_pass *pass = p->pass;
     struct schedule_bounds from = pass->changed_from, to = pass->hpa.bounds;
     bool back = p->plan.effective.source == SCHEDULE_FROM_NONE && !p->plan.governed;
-    if (pass->changed)
+    if (pass->changed && !schedule_bounds_equal(from, to))
         schedule_report_event(p, false, back ? "BaselineRestored" : "HPAUpdated",
-                              STR_FMT ": " STR_FMT " by " STR_FMT,
+                              STR_FMT ": " STR_FMT " by " STR_FMT "%s",
                               STR_ARG(schedule_planner_target_text(p)),
-                              STR_ARG(bounds_change(p->a, from, to)), STR_ARG(p->source));
+                              STR_ARG(bounds_change(p->a, from, to)), STR_ARG(p->source),
+                              p->raises ? " and the forecast" : "");
     if (!pass->changed && str_eq(p->source, p->last_source))
         return;
     if (p->applied == SCHEDULE_APPLY_CLAMPED)
@@ -241,6 +279,10 @@ static void set_last_applied(struct schedule_planner *p)
         json_set(p->a, s->next, S("lastAppliedConfig"), schedule_config_json(p->a, &now));
     if (p->pass->changed)
         schedule_status_time(s, "lastAppliedTime", p->pass->now);
+    if (p->raises && schedule_bounds_equal(target, live))
+        json_set_int(p->a, s->next, SCHEDULE_OWN_MIN, p->own_min);
+    else
+        json_del(s->next, S(SCHEDULE_OWN_MIN));
 }
 
 static void set_trigger_states(struct schedule_planner *p)
@@ -252,8 +294,8 @@ static void set_trigger_states(struct schedule_planner *p)
         one.next = json_new_obj(p->a);
         schedule_status_text(&one, "name", p->spec->triggers[i].name);
         schedule_status_text(&one, "state", str_c(schedule_state_name(now->state)));
-        schedule_status_time(&one, "windowStart", now->window_s);
-        schedule_status_time(&one, "windowEnd", now->window_e);
+        schedule_status_time(&one, "windowStart", now->window_s == INT64_MIN ? 0 : now->window_s);
+        schedule_status_time(&one, "windowEnd", now->window_e == INT64_MAX ? 0 : now->window_e);
         schedule_status_text(&one, "problem", trigger_problem(p, i));
         json_push(p->a, list, one.next);
     }
@@ -264,7 +306,10 @@ static void set_trigger_states(struct schedule_planner *p)
 static void report_bounds(struct schedule_planner *p)
 {
     const struct schedule_pass *pass = p->pass;
-    if (pass->rejected) {
+    if (pass->scaled == SCHEDULE_SCALE_FAILED && p->target.kind == SCHEDULE_TARGET_WORKLOAD) {
+        schedule_report_not_ready(p, "ScaleFailed", "ScaleFailed", pass->failure);
+        schedule_report_condition(p, "Error", true, "ScaleFailed", pass->failure);
+    } else if (pass->rejected) {
         schedule_report_not_ready(p, "Rejected", "HPAUpdateFailed", pass->failure);
         schedule_report_condition(p, "Error", true, "Rejected", pass->failure);
     } else if (p->applied == SCHEDULE_APPLY_INVALID) {
@@ -273,6 +318,20 @@ static void report_bounds(struct schedule_planner *p)
             arena_printf(p->a,
                          STR_FMT " sets %s, which is not valid for an HPA; nothing was changed",
                          STR_ARG(p->source), schedule_config_text(p->a, &p->config).p));
+    } else if (p->contended) {
+        struct schedule_bounds live = pass->hpa.bounds, target = p->plan.target;
+        schedule_report_condition(
+            p, "Ready", false, "Contended", /* the event is HPAContended */
+            arena_printf(p->a,
+                         STR_FMT
+                         " has min %d, max %d and should have min %d, max %d; see condition "
+                         "Contended",
+                         STR_ARG(schedule_planner_target_text(p)), live.min, live.max, target.min,
+                         target.max));
+    } else if (!schedule_bounds_equal(p->plan.target, pass->hpa.bounds)) {
+        schedule_report_ready(p, "Drifted",
+                              S("another client changed the bounds; driftPolicy OnTransition keeps "
+                                "them until the next transition"));
     } else {
         schedule_report_ready(p, "Reconciled", S("SmartHPA reconciled successfully"));
     }
@@ -280,20 +339,34 @@ static void report_bounds(struct schedule_planner *p)
         schedule_status_clear(&p->status, &(struct schedule_condition){
                                               "Contended", false, "Quiet",
                                               S("no other client changes the bounds") });
-    if (pass->scaled == SCHEDULE_SCALE_FAILED)
+}
+
+/* Emits an event when scaling to desiredReplicas begins to fail; it is tried again in every pass. */
+static void report_scale(struct schedule_planner *p)
+{
+    const struct schedule_pass *pass = p->pass;
+    bool fails = pass->scaled == SCHEDULE_SCALE_FAILED;
+    if (fails && !pass->memory->scale_failed)
         schedule_report_event(p, true, "DesiredReplicasFailed", STR_FMT, STR_ARG(pass->failure));
+    if (pass->scaled != SCHEDULE_SCALE_NOT_TRIED)
+        pass->memory->scale_failed = fails;
 }
 
 void schedule_report_outcome(struct schedule_planner *p)
 {
-    report_source_change(p);
-    report_bounds_change(p);
-    set_last_applied(p);
+    bool retry = /* the next pass must see the same transition again */
+        p->pass->scaled == SCHEDULE_SCALE_FAILED && p->target.kind == SCHEDULE_TARGET_WORKLOAD;
+    if (!retry) {
+        report_source_change(p);
+        report_bounds_change(p);
+        set_last_applied(p);
+        schedule_status_text(&p->status, "source", p->source);
+        report_scale(p);
+    }
     set_trigger_states(p);
     report_bounds(p);
     size_t at;
     const struct schedule_trigger *open = schedule_planner_trigger(p, p->source, "start:", &at);
     schedule_status_text(&p->status, "activeTrigger", open ? open->name : S(""));
-    schedule_status_text(&p->status, "source", p->source);
     schedule_status_time(&p->status, "nextTransitionTime", p->plan.effective.next);
 }

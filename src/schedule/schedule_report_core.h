@@ -3,8 +3,11 @@
 #ifndef FLYBALL_SCHEDULE_REPORT_CORE_H
 #define FLYBALL_SCHEDULE_REPORT_CORE_H
 
+#include "schedule_forecast_core.h"
 #include "schedule_plan_core.h"
 #include "schedule_status_core.h"
+
+#define SCHEDULE_OWN_MIN "minReplicasWithoutForecast" /* a field of the status */
 
 /* The state of one call of schedule_plan(). */
 struct schedule_planner {
@@ -24,7 +27,17 @@ struct schedule_planner {
     struct schedule_config config;
     enum schedule_applied applied;
     str source;
-    bool restores; /* the target is the baseline */
+    bool restores;  /* the target is the baseline */
+    bool contended; /* another client keeps changing the bounds, and they are left as they are */
+
+    /* mode Forecast: a floor under minReplicas */
+    struct schedule_forecast_note raised; /* written by an earlier pass, and still in place */
+    bool has_stale_note; /* written, but another client changed minReplicas since */
+    struct schedule_forecast_now forecast;
+    const char *forecast_reason; /* why there is no floor; NULL: there is one */
+    str forecast_message;
+    bool raises;     /* the floor is above... */
+    int32_t own_min; /* ...what the windows, or else the user, set */
 };
 
 /* ---- queries */
@@ -37,6 +50,8 @@ const struct schedule_trigger *schedule_planner_trigger(const struct schedule_pl
                                                         size_t *ret_at);
 /* Was the workload already scaled to desiredReplicas for this source? */
 bool schedule_planner_is_scaled(const struct schedule_planner *p);
+/* Does the config that applies keep the workload at zero? */
+bool schedule_planner_is_at_zero(const struct schedule_planner *p);
 
 /* ---- reporting */
 
@@ -53,6 +68,8 @@ void schedule_report_ready(struct schedule_planner *p, const char *reason, str m
 void schedule_report_spec(struct schedule_planner *p);
 /* Sets QueryValid if there is a query: can it be restricted to the schedule's namespace? */
 void schedule_report_query(struct schedule_planner *p);
+/* Sets Forecast if the mode is or was Forecast: the floor, or why there is none. */
+void schedule_report_forecast(struct schedule_planner *p);
 /* Everything that a completed pass reports: transitions, changed bounds, applied config, trigger states. */
 void schedule_report_outcome(struct schedule_planner *p);
 

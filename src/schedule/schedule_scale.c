@@ -12,8 +12,8 @@
 /* A pending API discovery of a workload's kind. */
 struct schedule_discovery {
     struct scheduler *state;
-    struct schedule_discovery *next; /* list of scheduler.discoveries */
-    str ns, name;                    /* the schedule; text in the same block */
+    struct list_item item; /* of scheduler.discoveries */
+    str ns, name;          /* the schedule; text in the same block */
     char texts[];
 };
 
@@ -40,10 +40,8 @@ static bool handle_failure(struct reconcile *r, struct schedule_turn *turn,
 {
     if (!reply->failure)
         return false;
-    if (reply->reason == KUBE_NO_ANSWER || reply->reason == KUBE_UNAVAILABLE)
-        schedule_turn_wait_for_server(r, turn, reply->failure);
-    else if (reply->reason == KUBE_CONFLICT)
-        reconcile_fail(r, reply->failure);
+    if (kube_is_server_failure(reply) || reply->reason == KUBE_CONFLICT)
+        reconcile_fail_call(r, reply);
     else
         fail_scale(r, turn, reply->message.n ? reply->message : str_c(reply->failure));
     return true;
@@ -51,11 +49,11 @@ static bool handle_failure(struct reconcile *r, struct schedule_turn *turn,
 
 static void on_scale_written(struct reconcile *r, const struct kube_reply *reply)
 {
-    struct schedule_turn *turn = schedule_turn_of(r);
-    if (!turn || handle_failure(r, turn, reply))
+    struct schedule_turn *turn = r->turn;
+    if (handle_failure(r, turn, reply))
         return;
     log_info("workload scaled", KV("namespace", turn->target.ns), KV("kind", turn->workload_kind),
-             KV("name", turn->workload_name), KV_INT("replicas", turn->plan.replicas),
+             KV("name", turn->workload_name), KV_INT("replicas", turn->scaled_to),
              KV_C("schedule", turn->tracked->key));
     complete_scale(r, turn);
 }
@@ -84,15 +82,20 @@ static struct kube_request scale_request(struct schedule_turn *turn, enum kube_v
 
 static void on_scale_read(struct reconcile *r, const struct kube_reply *reply)
 {
-    struct schedule_turn *turn = schedule_turn_of(r);
-    if (!turn || handle_failure(r, turn, reply))
+    struct schedule_turn *turn = r->turn;
+    if (handle_failure(r, turn, reply))
         return;
     int64_t replicas = json_int(json_at(reply->object, "spec", "replicas", NULL), 0);
     int32_t wanted = turn->plan.replicas;
+    if (turn->plan.scale_clamps) {
+        struct schedule_bounds bounds = turn->plan.target;
+        wanted = (int32_t)MAX((int64_t)bounds.min, MIN(replicas, (int64_t)bounds.max));
+    }
     if (wanted == replicas || (wanted < replicas && !turn->plan.scale_down_too)) {
         complete_scale(r, turn);
         return;
     }
+    turn->scaled_to = wanted;
     str body = arena_printf(r->arena, "{\"spec\":{\"replicas\":%d}}", wanted);
     struct kube_request request = scale_request(turn, KUBE_MERGE_PATCH, body);
     reconcile_call(r, &request, on_scale_written);
@@ -105,10 +108,7 @@ static void on_kind_discovered(void *context, const struct resource *resource, c
 {
     struct schedule_discovery *q = context;
     struct scheduler *s = q->state;
-    struct schedule_discovery **at = &s->discoveries;
-    while (*at != q)
-        at = &(*at)->next;
-    *at = q->next;
+    list_remove(&q->item);
     struct schedule_tracked *tracked = schedule_targets_find(&s->targets, q->ns, q->name);
     if (tracked) {
         tracked->workload = resource;
@@ -130,18 +130,17 @@ static void discover_kind(struct schedule_turn *turn)
     q->state = s;
     q->ns = (str){ q->texts, ns.n };
     q->name = (str){ q->texts + ns.n, name.n };
-    q->next = s->discoveries;
-    s->discoveries = q;
+    list_append(&s->discoveries, &q->item);
     kube_discover(manager_kube(s->manager), turn->workload_api_version, turn->workload_kind,
                   on_kind_discovered, q);
 }
 
 void schedule_discoveries_free(struct scheduler *s)
 {
-    while (s->discoveries) {
-        struct schedule_discovery *next = s->discoveries->next;
-        free(s->discoveries);
-        s->discoveries = next;
+    for (struct schedule_discovery *q;
+         (q = list_first(&s->discoveries, struct schedule_discovery, item));) {
+        list_remove(&q->item);
+        free(q);
     }
 }
 

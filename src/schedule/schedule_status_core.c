@@ -1,4 +1,6 @@
-/* Building a status: see schedule_status_core.h. */
+/* Building a status: see schedule_status_core.h. The new status starts as a copy of the old one, so that fields
+ * of other writers survive, and is written as the difference between the two; an empty difference is not
+ * written. */
 #include "schedule_status_core.h"
 
 #include "../base/rfc3339.h"

@@ -11,21 +11,6 @@ static const char *const colors[] = { "#3b82c4", "#d9822b", "#4f9d69", "#b6559b"
 
 static const char *const weekday_names[] = { "Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat" };
 
-static void put_escaped(struct buf *out, str text)
-{
-    for (size_t i = 0; i < text.n; i++) {
-        unsigned char c = (unsigned char)text.p[i];
-        if (c == '<')
-            buf_put(out, S("&lt;"));
-        else if (c == '&')
-            buf_put(out, S("&amp;"));
-        else if (c == '"')
-            buf_put(out, S("&quot;"));
-        else if (c >= ' ')
-            buf_putc(out, (char)c);
-    }
-}
-
 static const char *color_of(const struct schedule_period *s)
 {
     return colors[(size_t)s->trigger % countof(colors)];
@@ -38,10 +23,10 @@ static void put_period(struct buf *out, struct arena *a, const struct schedule_t
     if (s->trigger >= 0) {
         if (s->source != SCHEDULE_FROM_START)
             buf_put(out, S("after "));
-        put_escaped(out, line->spec->triggers[s->trigger].name);
+        buf_put_xml(out, line->spec->triggers[s->trigger].name);
         buf_put(out, S(": "));
     }
-    put_escaped(out, schedule_config_text(a, &s->config));
+    buf_put_xml(out, schedule_period_text(a, s));
 }
 
 /* The part of a period that falls on one local day, as a block in that row. A day is drawn 24 hours wide whatever
@@ -71,7 +56,7 @@ static void put_block(struct buf *out, const struct schedule_timeline *line, con
     buf_put(out, S("</title></rect>\n"));
     if (width > 60 && s->source == SCHEDULE_FROM_START) {
         buf_printf(out, "<text class=\"in\" x=\"%.1f\" y=\"%d\">", x + 6, TOP + row * ROW + 16);
-        put_escaped(out, str_upto(line->spec->triggers[s->trigger].name, (size_t)(width / 8)));
+        buf_put_xml(out, str_upto(line->spec->triggers[s->trigger].name, (size_t)(width / 8)));
         buf_put(out, S("</text>\n"));
     }
 }
@@ -137,9 +122,9 @@ void schedule_draw_svg(struct buf *out, const struct schedule_timeline *line, co
                ".in{fill:#fff}.grid{stroke:#888;stroke-opacity:.25}"
                "@media(prefers-color-scheme:dark){text{fill:#ccc}.in{fill:#fff}}</style>\n<title>",
                width, height, width, height);
-    put_escaped(out, title);
+    buf_put_xml(out, title);
     buf_put(out, S("</title>\n<text x=\"12\" y=\"22\" font-weight=\"600\">"));
-    put_escaped(out, title);
+    buf_put_xml(out, title);
     buf_printf(out, " (" STR_FMT ")</text>\n", STR_ARG(tz_name(zone)));
     buf_put(out, buf_str(&body));
     buf_put(out, buf_str(&legend));

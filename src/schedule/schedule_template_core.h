@@ -17,7 +17,15 @@ struct schedule_template_problem schedule_template_check(struct arena *a,
 struct schedule_target schedule_template_target(struct arena *a, const struct schedule_spec *spec,
                                                 str ns, str name);
 
-/* The complete HPA. It is owned by the schedule, so that garbage collection deletes it with the schedule. */
+/* The HPA to create: only what an HPA must have, and an owner, so that garbage collection deletes it with the
+ * schedule. The rest is applied afterwards, so that server-side apply owns it and can remove it again. */
 struct json *schedule_template_hpa(struct arena *a, const struct schedule_object *o);
+
+/* The configuration to apply to that HPA: all of the template, but the bounds that it has, which windows set. */
+struct json *schedule_template_apply(struct arena *a, const struct schedule_object *o,
+                                     struct schedule_bounds live);
+
+/* Changes whenever that configuration does; kept as an annotation. */
+str schedule_template_hash(struct arena *a, const struct schedule_spec *spec);
 
 #endif

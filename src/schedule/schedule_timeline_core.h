@@ -7,8 +7,11 @@
 struct schedule_period {
     int64_t from, to; /* [from, to) */
     enum schedule_source source;
-    int trigger; /* -1: none */
-    struct schedule_config config;
+    int trigger;                   /* -1: none */
+    struct schedule_config config; /* what the source sets */
+    struct schedule_config
+        bounds; /* min and max that apply: bounds that the source leaves unset stay as the
+                                      periods before set them; unset: as the HPA had them */
 };
 
 struct schedule_timeline {
@@ -25,5 +28,7 @@ struct schedule_timeline schedule_timeline(struct arena *a, const struct schedul
 
 /* "min 5, max 50": the fields that are set, or "unchanged". */
 str schedule_config_text(struct arena *a, const struct schedule_config *c);
+/* What applies in a period: "min 5, max 50", with "(kept)" if its source sets neither. */
+str schedule_period_text(struct arena *a, const struct schedule_period *s);
 
 #endif

@@ -32,14 +32,30 @@ struct schedule_view {
 
 struct schedule_view schedule_view(const struct schedule_trigger *t, int64_t now);
 
-/* Do weekdays, date range and excluded dates select this local day? */
+/* Do weekdays, date range and excluded dates select this local day, and do they select every day? */
 bool schedule_trigger_has_day(const struct schedule_trigger *t, int64_t day);
+bool schedule_trigger_is_daily(const struct schedule_trigger *t);
+/* Is it one of the included dates, or in an included calendar? */
+bool schedule_trigger_includes_day(const struct schedule_trigger *t, int64_t day);
+/* No day before the first or after the last one is selected. */
+int64_t schedule_trigger_first_day(const struct schedule_trigger *t);
+int64_t schedule_trigger_last_day(const struct schedule_trigger *t);
+/* Does the trigger have a window today? For a cron line, the line decides as well. */
+bool schedule_view_has_window(const struct schedule_view *v);
 
 /* The open window, looking at most SCHEDULE_LOOK_DAYS local days into the past and the future. */
+bool schedule_window_near(const struct schedule_view *v, struct schedule_span *ret);
+
+/* The open window as a whole: from when it opened until it closes, however far away. INT64_MIN: it never was
+ * closed; INT64_MAX: it never closes. Both stay the same for as long as the window is open. */
 bool schedule_window_now(const struct schedule_view *v, struct schedule_span *ret);
 
 /* On a selected day, outside the window: will the window still open today? */
 bool schedule_is_before_window(const struct schedule_view *v);
+
+/* A time of a local day, in seconds from its midnight, as the start or the end of a window. */
+int64_t schedule_view_start(const struct schedule_view *v, int64_t day, int64_t second);
+int64_t schedule_view_end(const struct schedule_view *v, int64_t day, int64_t second);
 
 /* The last end at or before now that is later than `after`; INT64_MIN as `after`: any age. */
 bool schedule_last_end(const struct schedule_view *v, int64_t after, int64_t *ret);
