@@ -43,10 +43,11 @@ struct level { /* one cgroup whose throttling is read */
 struct cgroup {
     const struct cgroup_tree *tree;
     struct level *levels; /* owned; the first is the cgroup itself */
-    int usage_fd;         /* v1: cpuacct.usage */
+    int usage_fd;         /* v1: cpuacct.usage; v2: cpu.pressure, opened when first read */
     uint16_t links;       /* of the directory at the last scan: 2 plus one per child */
     uint8_t level_n;
-    bool rescan; /* list the children before the next reading */
+    bool rescan;      /* list the children before the next reading */
+    bool no_pressure; /* the kernel does not report it */
     char path[];
 };
 
@@ -343,11 +344,26 @@ int cgroup_read(struct cgroup *g, struct demand_cpu_stat *total, err_t *e)
     return 0;
 }
 
-int cgroup_read_pressure(const struct cgroup *g, int64_t *ret_usec)
+/* Read once a second for busy pods, so the file stays open. Ordinary files (tests, the testbed) are
+ * replaced while they are open. */
+static int read_pressure_file(struct cgroup *g, char out[static FILE_MAX], str *ret)
+{
+    if (g->tree->plain)
+        return read_file(g, "cpu.pressure", out, ret, NULL);
+    if (g->usage_fd < 0)
+        g->usage_fd = open_kept(g, g->tree->cpu, "", "cpu.pressure", NULL);
+    if (g->usage_fd >= 0)
+        return read_open_file(g->usage_fd, out, ret);
+    g->usage_fd = -1;
+    g->no_pressure = true;
+    return -EOPNOTSUPP;
+}
+
+int cgroup_read_pressure(struct cgroup *g, int64_t *ret_usec)
 {
     char text[FILE_MAX];
     str pressure;
-    if (g->tree->version == 1 || read_file(g, "cpu.pressure", text, &pressure, NULL) < 0 ||
+    if (g->tree->version == 1 || g->no_pressure || read_pressure_file(g, text, &pressure) < 0 ||
         !cgroup_text_pressure(pressure, ret_usec))
         return -EOPNOTSUPP;
     return 0;

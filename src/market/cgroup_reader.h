@@ -32,7 +32,7 @@ void cgroup_rescan(struct cgroup *g);
 size_t cgroup_level_count(const struct cgroup *g); /* cgroups that are read: 1 and the children */
 
 /* Microseconds in which some task waited for CPU; -EOPNOTSUPP if the kernel does not report it. */
-int cgroup_read_pressure(const struct cgroup *g, int64_t *ret_usec);
+int cgroup_read_pressure(struct cgroup *g, int64_t *ret_usec);
 
 /* Read and set the quota in millicores; -1: no quota. */
 int cgroup_read_limit(const struct cgroup *g, int64_t *ret_milli, err_t *e);

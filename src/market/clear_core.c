@@ -44,7 +44,7 @@
  * What was rejected. Sorting by cap/weight is O(n log n). Finding the level by quickselect over
  * these ratios is linear, but took 56 ns per bid; passes over the remaining items in their
  * order, without a branch that depends on the data, take 24. Rounds of truncated floating-point
- * shares, as in MBCAS (compat_clear), leave capacity unused and exceed it under overload. A
+ * shares, as in MBCAS (market_compat_clear), leave capacity unused and exceed it under overload. A
  * 128-bit division per item would cost more than everything else, so share_of() estimates the
  * quotient with a double and corrects it.
  *

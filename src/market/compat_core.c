@@ -50,7 +50,8 @@ static int64_t hand_out(int64_t rest, const struct bid *bids, size_t *active, si
     return given;
 }
 
-void compat_clear(int64_t capacity_milli, const struct bid *bids, size_t n, int64_t *ret_milli)
+void market_compat_clear(int64_t capacity_milli, const struct bid *bids, size_t n,
+                         int64_t *ret_milli)
 {
     int64_t base = 0;
     for (size_t i = 0; i < n; i++)
@@ -77,13 +78,14 @@ static int64_t truncate_scaled(int64_t milli, double factor)
     return (int64_t)((double)milli * factor);
 }
 
-void compat_agent_init(struct compat_agent *c, double epsilon, uint64_t seed)
+void market_compat_agent_init(struct compat_agent *c, double epsilon, uint64_t seed)
 {
     *c = (struct compat_agent){ .smoothed_milli = 100 };
     agent_init(&c->agent, epsilon, seed);
 }
 
-double compat_learn(struct compat_agent *c, const struct agent_rules *rules, struct agent_outcome o)
+double market_compat_learn(struct compat_agent *c, const struct agent_rules *rules,
+                           struct agent_outcome o)
 {
     if (c->history_n == COMPAT_HISTORY)
         memmove(c->history, c->history + 1, (COMPAT_HISTORY - 1) * sizeof(double));
@@ -126,8 +128,8 @@ static int64_t smooth_demand(struct compat_agent *c, const struct agent_rules *r
     return agent->throttling < r->target_throttling ? s : raw;
 }
 
-struct bid compat_bid(struct compat_agent *c, const struct agent_rules *r, enum agent_action action,
-                      double price, bool in_grace)
+struct bid market_compat_bid(struct compat_agent *c, const struct agent_rules *r,
+                             enum agent_action action, double price, bool in_grace)
 {
     const struct agent *agent = &c->agent;
     static const int64_t most = 10000, uncapped = 1000000;
@@ -157,7 +159,7 @@ struct bid compat_bid(struct compat_agent *c, const struct agent_rules *r, enum 
 
 /* ---- limits */
 
-struct compat_write compat_smooth(struct compat_pod *pod, struct compat_smoothing in)
+struct compat_write market_compat_smooth(struct compat_pod *pod, struct compat_smoothing in)
 {
     if (in.recently_written)
         return (struct compat_write){ 0 };
@@ -181,8 +183,8 @@ struct compat_write compat_smooth(struct compat_pod *pod, struct compat_smoothin
     return (struct compat_write){ true, s, MAX(request, (int64_t)10) };
 }
 
-struct compat_write compat_fast_step(struct compat_pod *pod, double demand, double threshold,
-                                     double step_min, double step_max)
+struct compat_write market_compat_fast_step(struct compat_pod *pod, double demand, double threshold,
+                                            double step_min, double step_max)
 {
     if (!(demand > threshold))
         return (struct compat_write){ 0 };
@@ -202,8 +204,9 @@ static int64_t split_weight(const struct compat_container *c)
     return c->request_milli >= 0 ? c->request_milli : 100;
 }
 
-void compat_split(int64_t limit_milli, int64_t request_milli,
-                  const struct compat_container *current, size_t n, struct compat_container *ret)
+void market_compat_split(int64_t limit_milli, int64_t request_milli,
+                         const struct compat_container *current, size_t n,
+                         struct compat_container *ret)
 {
     static const int64_t least = 100;
     int64_t total = 0;

@@ -8,7 +8,8 @@
 #include "agent_core.h"
 
 /* Rounds of truncated shares. May leave capacity unused, and exceed it under overload. */
-void compat_clear(int64_t capacity_milli, const struct bid *bids, size_t n, int64_t *ret_milli);
+void market_compat_clear(int64_t capacity_milli, const struct bid *bids, size_t n,
+                         int64_t *ret_milli);
 
 enum { COMPAT_HISTORY = 3 };
 
@@ -19,14 +20,14 @@ struct compat_agent {
     int64_t smoothed_milli; /* demand in cost-efficiency mode */
 };
 
-void compat_agent_init(struct compat_agent *agent, double epsilon, uint64_t seed);
-double compat_learn(struct compat_agent *agent, const struct agent_rules *rules,
-                    struct agent_outcome outcome);
+void market_compat_agent_init(struct compat_agent *agent, double epsilon, uint64_t seed);
+double market_compat_learn(struct compat_agent *agent, const struct agent_rules *rules,
+                           struct agent_outcome outcome);
 
 /* A bid whose max may be below its min. In cost-efficiency mode, updates the agent's smoothed
  * demand. */
-struct bid compat_bid(struct compat_agent *agent, const struct agent_rules *rules,
-                      enum agent_action action, double price, bool in_grace);
+struct bid market_compat_bid(struct compat_agent *agent, const struct agent_rules *rules,
+                             enum agent_action action, double price, bool in_grace);
 
 struct compat_pod { /* what MBCAS keeps of a pod between slow steps */
     int64_t last_allocation, last_smoothed;
@@ -45,18 +46,19 @@ struct compat_smoothing {
     int64_t absolute_min_milli;
 };
 
-struct compat_write compat_smooth(struct compat_pod *pod, struct compat_smoothing in);
+struct compat_write market_compat_smooth(struct compat_pod *pod, struct compat_smoothing in);
 
 /* One fast step; `demand` is the normalized throttling. */
-struct compat_write compat_fast_step(struct compat_pod *pod, double demand, double threshold,
-                                     double step_min, double step_max);
+struct compat_write market_compat_fast_step(struct compat_pod *pod, double demand, double threshold,
+                                            double step_min, double step_max);
 
 struct compat_container {
     int64_t limit_milli, request_milli; /* -1: not set */
 };
 
 /* Splits the pod's amounts over its containers in proportion to their current ones. */
-void compat_split(int64_t limit_milli, int64_t request_milli,
-                  const struct compat_container *current, size_t n, struct compat_container *ret);
+void market_compat_split(int64_t limit_milli, int64_t request_milli,
+                         const struct compat_container *current, size_t n,
+                         struct compat_container *ret);
 
 #endif

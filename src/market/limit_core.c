@@ -8,7 +8,7 @@
 
 int64_t limit_request(int64_t limit_milli)
 {
-    int64_t request = milli_round(0.9 * (double)limit_milli);
+    int64_t request = (9 * limit_milli + 5) / 10;
     return MAX((int64_t)1, MIN(MAX(request, (int64_t)10), limit_milli - 1));
 }
 

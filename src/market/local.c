@@ -76,7 +76,7 @@ static void group_add(struct local *l, const char *name)
     group->seen = true;
     group->original_milli = read_limit(l, group);
     sampler_add(l->sampler, &group->sampled, sum64(str_c(name), l->o.seed));
-    sampled_set_limit(&group->sampled, MAX(group->original_milli, (int64_t)0), 0);
+    sampler_set_limit(&group->sampled, MAX(group->original_milli, (int64_t)0), 0);
     vec_push(&l->groups, group);
     qsort(l->groups.at, l->groups.n, sizeof(*l->groups.at), compare_names);
 }
@@ -162,7 +162,7 @@ static void set_limit(void *context, struct sampled *pod, int64_t limit_milli)
     group->changed = true;
     log_debug("limit set", KV_C("cgroup", group->name), KV_INT("milli", limit_milli),
               KV_INT("was", pod->market.limit_milli));
-    sampled_set_limit(pod, limit_milli, limit_request(limit_milli));
+    sampler_set_limit(pod, limit_milli, limit_request(limit_milli));
 }
 
 static void on_round(void *context, const struct round_report *report)
@@ -174,7 +174,7 @@ static void on_round(void *context, const struct round_report *report)
         struct local_group *group = l->groups.at[i];
         int64_t milli = MAX(read_limit(l, group), (int64_t)0);
         if (milli != group->sampled.market.limit_milli)
-            sampled_set_limit(&group->sampled, milli, 0);
+            sampler_set_limit(&group->sampled, milli, 0);
     }
 }
 

@@ -47,14 +47,20 @@ static void request_limit(void *context, struct sampled *sampled, int64_t limit_
 {
     struct market_agent *a = context;
     struct agent_pod *pod = pod_of(sampled);
-    pod->desired_request_milli = milli32(market_agent_pod_request(pod->record, limit_milli));
+    int64_t request = sampled->wanted_request_milli;
+    pod->desired_request_milli =
+        milli32(market_agent_pod_request(pod->record, limit_milli, request));
     if (!pod->changes)
         pod->changes = mem_zero(1, sizeof(*pod->changes));
-    pod->changes->asked_ns = loop_mono_ns(a->loop);
-    if (limit_milli > sampled->market.limit_milli)
-        pod->changes->ups++;
-    else
-        pod->changes->downs++;
+    /* A change of the request alone is no resize of the limit: it would be timed as in force at
+     * once, and the agent would believe that this node resizes quickly. */
+    if (limit_milli != sampled->market.limit_milli) {
+        pod->changes->asked_ns = loop_mono_ns(a->loop);
+        if (limit_milli > sampled->market.limit_milli)
+            pod->changes->ups++;
+        else
+            pod->changes->downs++;
+    }
     queue_write(a, pod);
 }
 
@@ -73,7 +79,7 @@ static void update_pod(struct market_agent *a, struct agent_pod *pod)
     struct sampled *s = &pod->sampled;
     if (!s->wanted_milli && s->market.limit_milli > 0) {
         s->wanted_milli = s->market.limit_milli;
-        pod->desired_request_milli = s->market.request_milli;
+        s->wanted_request_milli = pod->desired_request_milli = s->market.request_milli;
     }
     market_agent_metrics_add_reward(&pod->rewards, (double)s->market.reward);
     if (pod->objective)
@@ -85,7 +91,7 @@ static void update_pod(struct market_agent *a, struct agent_pod *pod)
 static void on_round(void *context, const struct round_report *report)
 {
     struct market_agent *a = context;
-    a->price = report->clearing.price;
+    a->price = report->node->published.price;
     a->dirty = true; /* an infeasible limit may have become possible */
     a->rounded = true;
     market_agent_metrics_add_round(&a->metrics, report);
@@ -162,6 +168,12 @@ static void on_qtables_loaded(void *context)
     ((struct market_agent *)context)->dirty = true;
 }
 
+static void on_qtables_saved(void *context)
+{
+    struct market_agent *a = context;
+    manager_flushed(a->manager);
+}
+
 static void collect_qtables(void *context)
 {
     struct market_agent *a = context;
@@ -187,7 +199,8 @@ static void on_allocation_changed(struct controller *c, const struct record *old
                                   const struct record *now)
 {
     struct market_agent *a = controller_context(c);
-    const struct agent_allocation_record *allocation = (const void *)(now ? now : old);
+    const struct agent_allocation_record *allocation =
+        record_as(struct agent_allocation_record, now ? now : old);
     struct agent_pod *pod = market_agent_find_pod(a, allocation->meta.ns, allocation->pod_name);
     if (pod && now) {
         market_agent_read_status(pod, allocation);
@@ -227,8 +240,9 @@ static int start_tree(struct market_agent *a, err_t *e)
 /* Declares the caches, restricted to this node by selectors, and the controller that writes. */
 static int start_caches(struct market_agent *a, err_t *e)
 {
-    struct cache_spec pods = agent_pod_cache, nodes = agent_node_cache,
-                      configs = agent_config_cache, allocations = agent_allocation_cache;
+    struct cache_spec pods = market_agent_pod_cache, nodes = market_agent_node_cache,
+                      configs = market_agent_config_cache,
+                      allocations = market_agent_allocation_cache;
     market_agent_pod_shorten_name(a->node, LABEL_BYTES_MAX, &a->node_label);
     buf_printf(&a->selectors[0], "spec.nodeName=" STR_FMT, STR_ARG(a->node));
     buf_printf(&a->selectors[1], "metadata.name=" STR_FMT, STR_ARG(a->node));
@@ -238,7 +252,8 @@ static int start_caches(struct market_agent *a, err_t *e)
     allocations.label_selector = buf_str(&a->selectors[2]);
     configs.ns = a->config_ns; /* needs only a Role in this namespace */
     configs.field_selector = S("metadata.name=mbcas-agent-config");
-    if (manager_cache(a->manager, &pods, &a->pods, e) < 0 ||
+    if (manager_cache(a->manager, &market_agent_hpa_cache, &a->hpas, e) < 0 ||
+        manager_cache(a->manager, &pods, &a->pods, e) < 0 ||
         manager_cache(a->manager, &nodes, &a->nodes, e) < 0 ||
         manager_cache(a->manager, &allocations, &a->allocations, e) < 0 ||
         manager_cache(a->manager, &configs, &a->configs, e) < 0)
@@ -252,6 +267,7 @@ static int start_caches(struct market_agent *a, err_t *e)
     controller_watch(a->controller, a->allocations, on_allocation_changed);
     cache_handle(a->pods, on_input_changed, a);
     cache_handle(a->nodes, on_input_changed, a);
+    cache_handle(a->hpas, on_input_changed, a);
     cache_handle(a->configs, on_config_changed, a);
     return 0;
 }
@@ -265,6 +281,9 @@ static void start_loops(struct market_agent *a)
                                                         .sync = market_agent_sync,
                                                         .locate = locate_pod,
                                                         .capacity = market_agent_capacity,
+                                                        .allocatable = market_agent_allocatable,
+                                                        .cores = market_agent_cores,
+                                                        .sets_requests = true,
                                                         .resize = request_limit,
                                                         .on_round = on_round,
                                                         .on_tick = on_tick,
@@ -279,6 +298,7 @@ static void start_loops(struct market_agent *a)
                                                                   .node = a->node,
                                                                   .on_loaded = on_qtables_loaded,
                                                                   .collect = collect_qtables,
+                                                                  .on_saved = on_qtables_saved,
                                                                   .context = a });
 }
 
@@ -288,8 +308,8 @@ static const struct feature_setting settings[] = {
       "Namespace of mbcas-agent-config and mbcas-qtable-NODE (default: the agent's namespace)" },
     { "market-config-namespace", NULL,
       "Namespace of mbcas-agent-config; MBCAS uses mbcas-system (default: --market-namespace)" },
-    { "market-exclude-namespaces", "kube-system,mbcas-system,flyball-system,flyball-agent",
-      "Comma-separated namespaces whose pods do not take part" },
+    { "market-exclude-namespaces", MARKET_EXCLUDED_NAMESPACES,
+      "Comma-separated namespaces whose pods are excluded" },
     { 0 },
 };
 

@@ -6,13 +6,14 @@ static void ignore_complaint(void *context, const char *sentence)
     (void)context, (void)sentence;
 }
 
-static bool is_invalid(struct arena *a, str key, struct json *value, market_complain *complain,
-                       void *context)
+static bool is_invalid(struct arena *a, str key, const struct json *value,
+                       market_complain *complain, void *context)
 {
-    struct market_config scratch = market_config_default(MARKET_DEFAULTS);
-    struct json *alone = json_new_obj(a);
-    json_set(a, alone, key, value);
-    return market_config_read(&scratch, a, alone, complain, context) > 0;
+    err_t e;
+    if (market_config_check_value(a, key, json_text(value), &e) == 0)
+        return false;
+    complain(context, e.text);
+    return true;
 }
 
 /* The values of the ConfigMap; an invalid one is replaced by the last valid one of its key. */

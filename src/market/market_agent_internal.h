@@ -4,6 +4,7 @@
 
 #include "../base/set.h"
 #include "../kube/manager.h"
+#include "hpa_peace_core.h"
 #include "latency.h"
 #include "latency_core.h"
 #include "market_agent_config.h"
@@ -30,10 +31,12 @@ struct agent_pod {          /* one pod in the market */
     int64_t written_ns;                    /* monotonic time of the last write; 0: never */
     int64_t priced_ns;                     /* the same for the price */
     int64_t infeasible_until_ns;           /* wall clock; 0: no end */
-    int32_t infeasible_milli;      /* a limit that does not fit on the node; 0: none known */
-    int32_t desired_request_milli; /* goes with sampled.wanted_milli */
-    int32_t written_milli;         /* desired limit in its PodAllocation; 0: none */
-    float price;                   /* in the status of its PodAllocation; -1: none */
+    int32_t infeasible_milli;       /* a limit that does not fit on the node; 0: none known */
+    int32_t desired_request_milli;  /* goes with sampled.wanted_milli */
+    int32_t written_milli;          /* desired limit in its PodAllocation; 0: none */
+    int32_t original_request_milli; /* before the first resize; 0: none */
+    int32_t least_milli;            /* limit that no resize can go below; 0: none */
+    float price;                    /* in the status of its PodAllocation; -1: none */
     struct agent_rewards rewards;
 };
 
@@ -46,7 +49,7 @@ struct market_agent {
     str config_ns;           /* of mbcas-agent-config */
     struct buf node_label;   /* the node's name as a label value */
     struct buf selectors[3]; /* of the caches, which borrow them */
-    struct cache *pods, *nodes, *allocations, *configs;
+    struct cache *pods, *nodes, *allocations, *configs, *hpas;
     struct controller *controller;
     struct cgroup_tree tree;
     struct sampler *sampler;
@@ -56,7 +59,7 @@ struct market_agent {
     struct latency *latency;
     struct agent_metrics metrics;
     int64_t reserved_milli; /* requests of the pods that do not take part */
-    double price;           /* of the last clearing */
+    double price;           /* published: the same for all pods of the node */
     int64_t short_ns;       /* monotonic: when growth last had to wait for other pods to shrink */
     uint64_t seed, counted_errors;
     bool dirty;   /* pods or the node changed: sync all of them */
@@ -70,8 +73,19 @@ struct agent_pod *market_agent_find_pod(struct market_agent *a, str ns, str name
 /* market_agent_sync.c: which pods take part; configuration */
 void market_agent_sync(void *context);
 int64_t market_agent_capacity(void *context);
+int64_t market_agent_allocatable(void *context);
+int64_t market_agent_cores(void *context);
 void market_agent_remove_all(struct market_agent *a);
 int market_agent_load_config(struct market_agent *a, err_t *e);
+
+/* market_agent_hpa.c: requests held for HPAs, startup boosts */
+void market_agent_apply_guarantees(const struct market_agent *a, struct agent_pod *pod);
+struct hpa_peace_result market_agent_peace(const struct market_agent *a,
+                                           const struct agent_pod *pod, str *ret_hpa);
+
+/* market_agent_status.c: what the agent writes into the status of a PodAllocation */
+struct json *market_agent_make_status(struct arena *arena, const struct market_agent *a,
+                                      const struct agent_pod *pod);
 
 /* market_agent_write.c: PodAllocations */
 bool market_agent_is_written(const struct market_agent *a, const struct agent_pod *pod);

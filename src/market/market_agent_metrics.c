@@ -227,6 +227,20 @@ void market_agent_metrics_init(struct agent_metrics *m, struct metrics *r,
                                                  .bound_n = countof(duration_bounds) }));
     m->read_errors = single_metric(r, "mbcas_agent_cgroup_read_errors_total",
                                    "Counters of a pod that could not be read", METRIC_COUNTER);
+    m->refused_writes =
+        single_metric(r, "mbcas_agent_refused_writes_total",
+                      "Desired CPU that was not written because it is invalid", METRIC_COUNTER);
+    m->overcommit =
+        single_metric(r, "mbcas_limit_overcommit_ratio",
+                      "Limits may add up to this multiple of the capacity", METRIC_GAUGE);
+    m->limits =
+        single_metric(r, "mbcas_limits_millicores", "Sum of the desired limits", METRIC_GAUGE);
+    m->requests =
+        single_metric(r, "mbcas_requests_millicores", "Sum of the desired requests", METRIC_GAUGE);
+    m->victims = single_metric(r, "mbcas_share_victims_ratio",
+                               "Seconds in which a pod below its share waited", METRIC_GAUGE);
+    m->lent = single_metric(r, "mbcas_lent_millicores", "Baselines of idle pods that are lent",
+                            METRIC_GAUGE);
     init_clearing(m, r);
     for (size_t i = 0; i < AGENT_POD_FAMILIES; i++) {
         m->of_pods[i] = metrics_family(r, &of_pods[i].spec);
@@ -249,6 +263,12 @@ void market_agent_metrics_add_round(struct agent_metrics *m, const struct round_
     metric_set(m->price, c->price);
     metric_set(m->lambda, c->lambda);
     metric_set(m->capacity, (double)report->capacity_milli);
+    const struct market_node *node = report->node;
+    metric_set(m->overcommit, (double)node->kappa.kappa_milli / 1000);
+    metric_set(m->limits, (double)node->limits_milli);
+    metric_set(m->requests, (double)node->requests_milli);
+    metric_set(m->victims, (double)node->pressure.victims_ppm / 1e6);
+    metric_set(m->lent, (double)node->lent_milli);
     for (int i = 0; i < MARKET_MODE_N; i++)
         metric_set(METRIC(m->mode, str_c(market_mode_name((enum market_mode)i))),
                    (int)c->mode == i);

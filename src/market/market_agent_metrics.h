@@ -20,7 +20,8 @@ struct agent_changes { /* the same, from the first requested limit on */
 };
 
 struct agent_metrics {
-    struct metric *managed, *duration, *read_errors, *iterations, *price, *lambda, *capacity;
+    struct metric *managed, *duration, *read_errors, *refused_writes, *overcommit, *limits,
+        *requests, *victims, *lent, *iterations, *price, *lambda, *capacity;
     struct metric_family *mode, *mode_total;
     struct metric_family *of_pods[AGENT_POD_FAMILIES];
 };

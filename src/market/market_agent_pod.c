@@ -8,7 +8,7 @@
 
 #include "../base/sha256.h"
 #include "../kube/controller.h"
-#include "limit_core.h"
+#include "floor_core.h"
 #include "resize_core.h"
 
 #include <math.h>
@@ -59,8 +59,14 @@ static const struct field pod_fields[] = {
       .text = "false" },
     { "metadata.annotations[\"" MARKET_ALLOW_RESTART "\"]", F_IS, POD(may_restart),
       .text = "true" },
-    { "metadata.annotations[\"" MARKET_MIN_CPU "\"]", F_MILLI, POD(min_milli) },
-    { "metadata.annotations[\"" MARKET_MAX_CPU "\"]", F_MILLI, POD(max_milli) },
+    { "metadata.annotations[\"" MARKET_MIN_CPU "\"]", F_WORD, POD(min_cpu) },
+    { "metadata.annotations[\"" MARKET_MAX_CPU "\"]", F_WORD, POD(max_cpu) },
+    { "metadata.annotations[\"" MARKET_ELASTIC "\"]", F_IS, POD(elastic), .text = "true" },
+    { "metadata.annotations[\"" MARKET_HPA "\"]", F_WORD, POD(hpa) },
+    { "metadata.annotations[\"" MARKET_STARTUP_BOOST "\"]", F_WORD, POD(startup_boost) },
+    { "status.startTime", F_TIME, POD(started_ns) },
+    { "status.conditions[type=Ready].status", F_IS, POD(ready), .text = "True" },
+    { "status.conditions[type=Ready].lastTransitionTime", F_TIME, POD(ready_ns) },
     { "metadata.annotations[\"" MARKET_TARGET_LATENCY "\"]", F_WORD, POD(target_latency) },
     { OWNER_KIND, F_WORD, POD(owner_kind) },
     { OWNER_NAME, F_WORD, POD(owner_name) },
@@ -80,6 +86,36 @@ static const struct field config_fields[] = {
     { "data", F_RAW, offsetof(struct agent_config_record, data) },
 };
 
+static const struct field original_fields[] = {
+    { "request", F_MILLI, offsetof(struct agent_original, request_milli) },
+    { "limit", F_MILLI, offsetof(struct agent_original, limit_milli) },
+};
+static const struct fields originals = { sizeof(struct agent_original), original_fields,
+                                         countof(original_fields) };
+
+#define HPA_METRIC(member) offsetof(struct agent_hpa_metric, member)
+static const struct field metric_fields[] = {
+    { "type", F_WORD, HPA_METRIC(type) },
+    { "resource.name", F_WORD, HPA_METRIC(name) },
+    { "resource.target.type", F_WORD, HPA_METRIC(target) },
+    { "resource.target.averageUtilization", F_INT, HPA_METRIC(percent) },
+    { "containerResource.name", F_WORD, HPA_METRIC(container_name) },
+    { "containerResource.target.type", F_WORD, HPA_METRIC(container_target) },
+    { "containerResource.target.averageUtilization", F_INT, HPA_METRIC(container_percent) },
+};
+#undef HPA_METRIC
+static const struct fields metrics = { sizeof(struct agent_hpa_metric), metric_fields,
+                                       countof(metric_fields) };
+
+#define HPA(member) offsetof(struct agent_hpa_record, member)
+static const struct field hpa_fields[] = {
+    { "spec.scaleTargetRef.kind", F_WORD, HPA(target_kind) },
+    { "spec.scaleTargetRef.name", F_STR, HPA(target_name) },
+    { "spec.behavior.scaleUp.tolerance", F_MILLI, HPA(tolerance_milli), .otherwise = 100 },
+    { "spec.metrics", F_LIST, HPA(metrics), .of = &metrics },
+};
+#undef HPA
+
 #define ALLOCATION(member) offsetof(struct agent_allocation_record, member)
 static const struct field allocation_fields[] = {
     { "spec.podName", F_STR, ALLOCATION(pod_name) },
@@ -90,6 +126,7 @@ static const struct field allocation_fields[] = {
     { "status.infeasibleCPULimit", F_MILLI, ALLOCATION(infeasible_milli) },
     { "status.infeasibleUntil", F_TIME, ALLOCATION(infeasible_until_ns) },
     { "status.shadowPriceCPU", F_REAL, ALLOCATION(price), .otherwise = -1 },
+    { "status.originalResources", F_LIST, ALLOCATION(originals), .of = &originals },
 };
 #undef ALLOCATION
 
@@ -103,12 +140,20 @@ static const struct fields config_kept = { sizeof(struct agent_config_record), c
 static const struct fields allocation_kept = { sizeof(struct agent_allocation_record),
                                                allocation_fields, countof(allocation_fields) };
 
-const struct cache_spec agent_allocation_cache = { .resource = &podallocation_resource,
-                                                   .keep = &allocation_kept };
-const struct cache_spec agent_pod_cache = { .resource = &resource_pods, .keep = &pod_kept };
-const struct cache_spec agent_node_cache = { .resource = &resource_nodes, .keep = &node_kept };
-const struct cache_spec agent_config_cache = { .resource = &resource_configmaps,
-                                               .keep = &config_kept };
+const struct cache_spec market_agent_allocation_cache = { .resource = &market_allocation_resource,
+                                                          .keep = &allocation_kept };
+const struct cache_spec market_agent_pod_cache = { .resource = &resource_pods, .keep = &pod_kept };
+const struct cache_spec market_agent_node_cache = { .resource = &resource_nodes,
+                                                    .keep = &node_kept };
+const struct cache_spec market_agent_config_cache = { .resource = &resource_configmaps,
+                                                      .keep = &config_kept };
+
+static const struct fields hpa_kept = { sizeof(struct agent_hpa_record), hpa_fields,
+                                        countof(hpa_fields) };
+const struct cache_spec market_agent_hpa_cache = { .resource = &resource_hpas,
+                                                   .keep = &hpa_kept,
+                                                   .indexes = { offsetof(struct agent_hpa_record,
+                                                                         target_name) } };
 
 /* ---- participation */
 
@@ -131,6 +176,16 @@ static bool all_have_limits(const struct agent_pod_record *r)
     return r->containers.n > 0;
 }
 
+static bool all_restart(const struct agent_pod_record *r)
+{
+    bool restart = !r->may_restart && r->containers.n > 0;
+    for (size_t i = 0; i < r->containers.n; i++)
+        restart &= r->containers.at[i].restarts;
+    for (size_t i = 0; i < r->init_containers.n; i++)
+        restart &= !r->init_containers.at[i].sidecar || r->init_containers.at[i].restarts;
+    return restart;
+}
+
 /* Returns the first reason that applies, so that the order of the table is the order of
  * precedence. */
 static enum agent_exclusion find_exclusion(const struct agent_pod_record *r, str excluded)
@@ -147,12 +202,35 @@ static enum agent_exclusion find_exclusion(const struct agent_pod_record *r, str
         { r->windows, AGENT_WINDOWS },
         { r->best_effort, AGENT_BEST_EFFORT },
         { r->guaranteed && !r->unskipped, AGENT_GUARANTEED },
+        { all_restart(r), AGENT_RESTART },
         { !all_have_limits(r) && !r->opted_in[0] && !r->opted_in[1], AGENT_NO_LIMIT },
     };
     for (size_t i = 0; i < countof(reasons); i++)
         if (reasons[i].holds)
             return reasons[i].exclusion;
     return AGENT_TAKES_PART;
+}
+
+const char *market_agent_pod_exclusion_text(enum agent_exclusion exclusion)
+{
+    static const char *const texts[AGENT_EXCLUSION_N] = {
+        [AGENT_TAKES_PART] = "",
+        [AGENT_NOT_RUNNING] = "it is not running",
+        [AGENT_ENDING] = "it is terminating",
+        [AGENT_NAMESPACE] = "its namespace is excluded (--market-exclude-namespaces)",
+        [AGENT_OPTED_OUT] = "it opted out with " MARKET_MANAGED "=false",
+        [AGENT_STATIC] = "static pods cannot be resized",
+        [AGENT_WINDOWS] = "Windows pods cannot be resized",
+        [AGENT_BEST_EFFORT] = "BestEffort pods cannot be resized; set a CPU request and limit",
+        [AGENT_GUARANTEED] =
+            "Guaranteed pods are skipped; to include it, annotate it with " MARKET_SKIP_GUARANTEED
+            "=false",
+        [AGENT_RESTART] = "a resize would restart all its containers; to allow that, annotate it "
+                          "with " MARKET_ALLOW_RESTART "=true",
+        [AGENT_NO_LIMIT] = "a container has no CPU limit, and an added one cannot be removed "
+                           "again; to include it, annotate it with " MARKET_MANAGED "=true",
+    };
+    return texts[exclusion];
 }
 
 /* ---- amounts */
@@ -201,11 +279,11 @@ static struct resize_room resize_room_of(const struct agent_pod_record *r)
     return room;
 }
 
-int64_t market_agent_pod_request(const struct agent_pod_record *r, int64_t limit_milli)
+int64_t market_agent_pod_request(const struct agent_pod_record *r, int64_t limit_milli,
+                                 int64_t request_milli)
 {
     struct resize_room room = resize_room_of(r);
-    return r->guaranteed ? limit_milli
-                         : resize_request_within(&room, limit_milli, limit_request(limit_milli));
+    return r->guaranteed ? limit_milli : resize_request_within(&room, limit_milli, request_milli);
 }
 
 static double parse_target(str text)
@@ -218,13 +296,17 @@ struct agent_pod_view market_agent_pod_view(const struct agent_pod_record *r, st
 {
     struct agent_pod_view view = {
         .exclusion = find_exclusion(r, excluded),
-        .min_milli = r->min_milli,
-        .max_milli = MAX(r->max_milli, (int64_t)0),
         .target_ms = parse_target(r->target_latency),
     };
+    if (r->min_cpu.n)
+        view.min_milli = floor_read_min(r->min_cpu, &view.problems);
+    if (r->max_cpu.n)
+        view.max_milli = floor_read_max(r->max_cpu, &view.problems);
     sum_containers(r, &view);
     struct resize_room room = resize_room_of(r);
-    view.min_milli = resize_limit_within(&room, view.min_milli);
+    if (view.min_milli)
+        view.min_milli = resize_limit_within(&room, view.min_milli);
+    view.least_milli = room.fixed_limit > 0 ? resize_limit_within(&room, 0) : 0;
     if (view.max_milli)
         view.max_milli = resize_limit_within(&room, view.max_milli);
     bool over = r->succeeded || r->failed;
@@ -253,18 +335,27 @@ void market_agent_pod_allocation_name(str ns, str pod, struct buf *out)
     market_agent_pod_shorten_name(buf_str(&name), NAME_BYTES_MAX, out);
 }
 
-/* A Deployment's pods belong to a ReplicaSet whose name ends in the hash of the pod template.
- * Without the hash it is the Deployment's name, so that a Q-table survives a rollout. */
+/* A Deployment's pods belong to a ReplicaSet whose name ends in the hash of the pod template. */
+str market_agent_pod_deployment(const struct agent_pod_record *r)
+{
+    size_t suffix = r->template_hash.n + 1;
+    str name = r->owner_name;
+    if (!str_eqc(r->owner_kind, "ReplicaSet") || !r->template_hash.n || name.n <= suffix ||
+        !str_ends(name, r->template_hash) || name.p[name.n - suffix] != '-')
+        return S("");
+    return str_upto(name, name.n - suffix);
+}
+
+/* Without the hash it is the Deployment's name, so that a Q-table survives a rollout. */
 void market_agent_pod_workload_key(const struct agent_pod_record *r, struct buf *out)
 {
     auto_buf struct buf key = { 0 };
     str kind = r->owner_kind.n ? r->owner_kind : S("Pod");
     str name = r->owner_name.n ? r->owner_name : r->meta.name;
-    size_t suffix = r->template_hash.n + 1;
-    if (str_eqc(kind, "ReplicaSet") && r->template_hash.n && name.n > suffix &&
-        str_ends(name, r->template_hash) && name.p[name.n - suffix] == '-') {
+    str deployment = market_agent_pod_deployment(r);
+    if (deployment.n) {
         kind = S("Deployment");
-        name.n -= suffix;
+        name = deployment;
     }
     buf_printf(&key, STR_FMT "." STR_FMT "." STR_FMT, STR_ARG(r->meta.ns), STR_ARG(kind),
                STR_ARG(name));

@@ -9,6 +9,9 @@
 #define MARKET_MIN_CPU "mbcas.io/min-cpu" /* annotations, quantities */
 #define MARKET_MAX_CPU "mbcas.io/max-cpu"
 #define MARKET_TARGET_LATENCY "mbcas.io/target-latency-ms" /* annotation, a number */
+#define MARKET_ELASTIC "mbcas.io/elastic"             /* annotation, "true": its work can wait */
+#define MARKET_HPA "mbcas.io/hpa"                     /* annotation, "hold" or "move" */
+#define MARKET_STARTUP_BOOST "mbcas.io/startup-boost" /* annotation: see boost_core.h */
 
 struct agent_container {
     uint64_t name_sum;                  /* matches spec and status */
@@ -30,8 +33,12 @@ struct agent_pod_record {
     bool windows, deleting, mirror;
     bool opted_out[2], opted_in[2]; /* [0] by label, [1] by annotation */
     bool unskipped;                 /* takes part although it is Guaranteed */
-    bool may_restart; /* a resize may restart containers; otherwise these are not resized */
-    int64_t min_milli, max_milli; /* 0: none, or invalid */
+    bool may_restart;     /* a resize may restart containers; otherwise these are not resized */
+    str min_cpu, max_cpu; /* annotations, not validated; "": none */
+    bool elastic;
+    str hpa, startup_boost;
+    int64_t started_ns, ready_ns; /* wall clock; 0: unknown */
+    bool ready;                   /* since ready_ns */
     str target_latency;
     str owner_kind, owner_name, template_hash;
     LIST(struct agent_container) containers, init_containers;
@@ -48,6 +55,10 @@ struct agent_config_record { /* of the ConfigMap */
     str data; /* JSON */
 };
 
+struct agent_original {                 /* of a container, before the first resize */
+    int64_t request_milli, limit_milli; /* 0: none */
+};
+
 struct agent_allocation_record { /* a PodAllocation, in the namespace of its pod */
     struct record meta;
     str pod_name, node;
@@ -56,11 +67,25 @@ struct agent_allocation_record { /* a PodAllocation, in the namespace of its pod
     int64_t infeasible_milli;           /* 0: none */
     int64_t infeasible_until_ns;        /* wall clock; 0: no end */
     double price;                       /* -1: none */
+    LIST(struct agent_original) originals;
 };
 
+struct agent_hpa_metric {
+    str type, name, target, container_name, container_target;
+    int64_t percent, container_percent; /* of a utilization target; 0: none */
+};
+
+struct agent_hpa_record {
+    struct record meta;
+    str target_kind, target_name;
+    int64_t tolerance_milli; /* upward */
+    LIST(struct agent_hpa_metric) metrics;
+};
+enum { AGENT_HPAS_BY_TARGET }; /* index by the name of the target */
+
 /* Without selectors: the agent adds those of its node. */
-extern const struct cache_spec agent_pod_cache, agent_node_cache, agent_config_cache,
-    agent_allocation_cache;
+extern const struct cache_spec market_agent_pod_cache, market_agent_node_cache,
+    market_agent_config_cache, market_agent_allocation_cache, market_agent_hpa_cache;
 
 /* Why a pod does not take part: the first reason that applies. */
 enum agent_exclusion {
@@ -73,7 +98,8 @@ enum agent_exclusion {
     AGENT_WINDOWS,     /* the same */
     AGENT_BEST_EFFORT, /* the same */
     AGENT_GUARANTEED,  /* unless mbcas.io/skip-guaranteed: "false" */
-    AGENT_NO_LIMIT,    /* a container has no limit, and an added one cannot be removed again; unless
+    AGENT_RESTART,  /* a resize would restart all its containers; unless mbcas.io/allow-restart */
+    AGENT_NO_LIMIT, /* a container has no limit, and an added one cannot be removed again; unless
                        mbcas.io/managed: "true" */
     AGENT_EXCLUSION_N
 };
@@ -83,14 +109,26 @@ struct agent_pod_view {
     int64_t limit_milli, request_milli; /* in force, sum of all containers; limit 0: none */
     int64_t reserved_milli;             /* its request, if the market must leave it room */
     int64_t min_milli, max_milli;       /* of the annotations, bounded by what a resize can give */
-    double target_ms;                   /* 0: no objective */
+    uint32_t problems;                  /* bits of floor_problem: invalid annotations */
+    int64_t least_milli; /* of containers that must not be resized; 0: there are none */
+    double target_ms;    /* 0: no objective */
 };
+
+/* Namespaces whose pods take no part unless the agent is configured otherwise. */
+#define MARKET_EXCLUDED_NAMESPACES "kube-system,mbcas-system,flyball-system,flyball-agent"
+
+/* Why, as a sentence without a full stop; "" for a pod that takes part. */
+const char *market_agent_pod_exclusion_text(enum agent_exclusion exclusion);
 
 /* `excluded` is a comma-separated list of namespaces. */
 struct agent_pod_view market_agent_pod_view(const struct agent_pod_record *r, str excluded);
 
-/* The request to desire along with this limit: one that a resize can give. */
-int64_t market_agent_pod_request(const struct agent_pod_record *r, int64_t limit_milli);
+/* The request to desire along with this limit: the nearest that a resize can give. */
+int64_t market_agent_pod_request(const struct agent_pod_record *r, int64_t limit_milli,
+                                 int64_t request_milli);
+
+/* The Deployment that owns the pod through a ReplicaSet, from the hash in its name; "": none. */
+str market_agent_pod_deployment(const struct agent_pod_record *r);
 
 /* The key of a workload's Q-table: "shop.Deployment.web". A valid key of a ConfigMap, at most 253
  * bytes. */

@@ -42,6 +42,7 @@ static void adopt_allocation(struct market_agent *a, struct agent_pod *pod)
         allocation->limit_milli <= 0)
         return;
     pod->sampled.wanted_milli = pod->written_milli = milli32(allocation->limit_milli);
+    pod->sampled.wanted_request_milli = milli32(allocation->request_milli);
     pod->desired_request_milli = milli32(allocation->request_milli);
     market_agent_read_status(pod, allocation);
 }
@@ -56,7 +57,8 @@ static void restore_qtable(struct market_agent *a, struct agent_pod *pod)
 static struct agent_pod *add_pod(struct market_agent *a, const struct agent_pod_record *record)
 {
     struct agent_pod *pod = mem_zero(1, sizeof(*pod));
-    pod->record = (const void *)record_ref(&record->meta);
+    record_ref(&record->meta);
+    pod->record = record;
     pod->price = -1;
     sampler_add(a->sampler, &pod->sampled, sum64(record->meta.uid, a->seed));
     pod->by_uid.hash = set_hash(map_hash(record->meta.uid));
@@ -86,7 +88,7 @@ static void remove_pod(struct market_agent *a, struct agent_pod *pod)
 static void note_in_force(struct market_agent *a, struct agent_pod *pod,
                           const struct agent_pod_view *view)
 {
-    sampled_set_limit(&pod->sampled, view->limit_milli, view->request_milli);
+    sampler_set_limit(&pod->sampled, view->limit_milli, view->request_milli);
     struct agent_changes *c = pod->changes;
     if (c && c->asked_ns && view->limit_milli == pod->sampled.wanted_milli) {
         double seconds = (double)(loop_mono_ns(a->loop) - c->asked_ns) / 1e9;
@@ -113,12 +115,12 @@ static void apply_infeasible(struct market_agent *a, struct agent_pod *pod)
         return;
     if (more > 0)
         m->max_milli = stricter_limit(m->max_milli, limit + more / 2);
-    else
-        m->min_milli = m->max_milli = limit;
+    s->excluded = more <= 0;
     if (s->wanted_milli >= pod->infeasible_milli || (more <= 0 && s->wanted_milli != limit)) {
         s->wanted_milli = limit;
         pod->desired_request_milli =
-            MIN(m->request_milli, milli32(market_agent_pod_request(pod->record, limit)));
+            milli32(market_agent_pod_request(pod->record, limit, m->request_milli));
+        s->wanted_request_milli = pod->desired_request_milli;
         if (pod->changes)
             pod->changes->asked_ns = 0;
         controller_add(a->controller, pod->record->meta.ns, pod->record->meta.name);
@@ -141,19 +143,40 @@ static void set_objective(struct agent_pod *pod, double target_ms)
         pod->objective->target_ms = target_ms;
 }
 
+/* Before the first resize, the CPU in force is the original; the controller records it then, and
+ * market_agent_read_status() takes it from there. */
+static void note_originals(struct agent_pod *pod, const struct agent_pod_view *view)
+{
+    struct market_pod *m = &pod->sampled.market;
+    if (m->original_limit_milli || pod->original_request_milli)
+        return;
+    m->original_limit_milli = milli32(view->limit_milli);
+    pod->original_request_milli = milli32(view->request_milli);
+}
+
 static void update_pod(struct market_agent *a, struct agent_pod *pod,
                        const struct agent_pod_record *record, const struct agent_pod_view *view)
 {
     if (pod->record != record) {
-        const struct agent_pod_record *old = pod->record;
-        pod->record = (const void *)record_ref(&record->meta);
-        record_unref(&old->meta);
+        record_ref(&record->meta);
+        record_unref(&pod->record->meta);
+        pod->record = record;
     }
     struct market_pod *m = &pod->sampled.market;
     m->min_milli = milli32(view->min_milli);
     m->max_milli = milli32(view->max_milli);
+    m->problems = (uint16_t)(m->problems & ~FLOOR_ANNOTATION_PROBLEMS) | (uint16_t)view->problems;
+    pod->least_milli = milli32(view->least_milli);
+    m->elastic = record->elastic;
+    m->guaranteed_qos = record->guaranteed;
+    note_originals(pod, view);
+    if (record
+            ->started_ns) /* startupGracePeriod counts from the start of the pod, not of the agent */
+        m->started_ns = loop_mono_ns(a->loop) - (loop_wall_ns(a->loop) - record->started_ns);
+    pod->sampled.excluded = false;
     set_objective(pod, view->target_ms > 0 ? view->target_ms : a->config.market.slo_target_ms);
     note_in_force(a, pod, view);
+    market_agent_apply_guarantees(a, pod);
     apply_infeasible(a, pod);
     pod->seen = true;
 }
@@ -204,17 +227,31 @@ static void sync_pods(struct market_agent *a)
     metric_set(a->metrics.managed, (double)sampler_count(a->sampler));
 }
 
-int64_t market_agent_capacity(void *context)
+int64_t market_agent_cores(void *context)
 {
     const struct market_agent *a = context;
     const struct market_config *c = &a->config.market;
     const struct agent_node_record *node = cache_get(a->nodes, S(""), a->node);
-    int64_t whole = !c->capacity_set && node && node->allocatable_milli > 0
-                        ? node->allocatable_milli
-                        : c->capacity_milli;
-    int64_t left = whole - a->reserved_milli;
-    left -= (int64_t)((double)left * c->system_reserve_percent / 100);
+    return !c->capacity_set && node && node->allocatable_milli > 0 ? node->allocatable_milli
+                                                                   : c->capacity_milli;
+}
+
+int64_t market_agent_capacity(void *context)
+{
+    const struct market_agent *a = context;
+    int64_t left = market_agent_cores(context) - a->reserved_milli;
+    left -= (int64_t)((double)left * a->config.market.system_reserve_percent / 100);
     return MAX(left, (int64_t)0);
+}
+
+/* For the requests of the pods that bid. The headroom is for pods that do not run yet: the
+ * scheduler counts requests. */
+int64_t market_agent_allocatable(void *context)
+{
+    const struct market_agent *a = context;
+    int64_t whole = market_agent_cores(context);
+    int64_t headroom = (int64_t)((double)whole * a->config.market.request_headroom_percent / 100);
+    return MAX(whole - a->reserved_milli - headroom, (int64_t)0);
 }
 
 /* ---- configuration */
@@ -257,7 +294,7 @@ int market_agent_load_config(struct market_agent *a, err_t *e)
 static bool is_ready(const struct market_agent *a)
 {
     return cache_synced(a->pods) && cache_synced(a->nodes) && cache_synced(a->allocations) &&
-           cache_synced(a->configs) && qtable_store_is_loaded(a->qtables);
+           cache_synced(a->configs) && cache_synced(a->hpas) && qtable_store_is_loaded(a->qtables);
 }
 
 static void count_errors(struct market_agent *a)

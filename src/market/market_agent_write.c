@@ -6,8 +6,8 @@
  * lower limit is in force, the higher one counts (held_milli), and a pod that grows waits until
  * those that must shrink have done so. Meanwhile shrinking pods skip their writeInterval.
  *
- * The spec is written with server-side apply; the price goes into the status with a merge patch,
- * when it changed by price_step, at most once a minute. Objects are deleted with their pod by
+ * The spec is written with server-side apply; the price goes into the status with a merge patch
+ * when the node publishes another one (price_core.h), for all its pods in the same round. Objects are deleted with their pod by
  * the owner reference; remove_allocation() handles those that were left over. */
 #include "market_agent_internal.h"
 #include "milli.h"
@@ -18,8 +18,7 @@
 #include <math.h>
 #include <stdio.h>
 
-static const int64_t price_every_ns = 60 * NS_PER_S;
-static const double price_step = 0.05; /* smaller changes are written only along with others */
+static const int64_t status_every_ns = 60 * NS_PER_S; /* with changes of the spec */
 
 const struct agent_allocation_record *market_agent_find_allocation(const struct market_agent *a,
                                                                    str ns, str pod)
@@ -35,6 +34,15 @@ void market_agent_read_status(struct agent_pod *pod,
     pod->infeasible_milli = milli32(MAX(allocation->infeasible_milli, (int64_t)0));
     pod->infeasible_until_ns = allocation->infeasible_until_ns;
     pod->price = (float)allocation->price;
+    int64_t request = 0, limit = 0;
+    for (size_t i = 0; i < allocation->originals.n; i++) {
+        request += allocation->originals.at[i].request_milli;
+        limit += allocation->originals.at[i].limit_milli;
+    }
+    if (allocation->originals.n) {
+        pod->sampled.market.original_limit_milli = milli32(limit);
+        pod->original_request_milli = milli32(request);
+    }
 }
 
 /* ---- deletion */
@@ -42,7 +50,7 @@ void market_agent_read_status(struct agent_pod *pod,
 static void on_optional_reply(struct reconcile *r, const struct kube_reply *reply)
 {
     if (reply->failure && reply->reason != KUBE_NOT_FOUND && reply->reason != KUBE_CONFLICT)
-        reconcile_fail(r, reply->failure);
+        reconcile_fail_call(r, reply);
 }
 
 /* Usually the garbage collector deletes it along with the pod. The uid is a precondition: a pod
@@ -56,7 +64,7 @@ static void remove_allocation(struct reconcile *r, const struct agent_allocation
         STR_ARG(allocation->meta.uid));
     reconcile_call(r,
                    &(struct kube_request){ .verb = KUBE_DELETE,
-                                           .resource = &podallocation_resource,
+                                           .resource = &market_allocation_resource,
                                            .ns = allocation->meta.ns,
                                            .name = allocation->meta.name,
                                            .body = body },
@@ -70,23 +78,26 @@ static double rounded_price(const struct market_agent *a)
     return isfinite(a->price) ? (double)milli_round(a->price * 1000) / 1000 : 0;
 }
 
-static void write_price(struct reconcile *r, struct agent_pod *pod, str name)
+/* Writes the price and the numbers behind the pod's limit. */
+static void write_status(struct reconcile *r, struct agent_pod *pod, str name)
 {
     struct market_agent *a = r->context;
-    double price = rounded_price(a);
-    if (pod->price >= 0 && fabs(price - (double)pod->price) < 0.001)
-        return;
-    struct json *status = json_new_obj(r->arena);
-    json_set(r->arena, status, S("shadowPriceCPU"), json_new_real(r->arena, price));
+    struct json *status = market_agent_make_status(r->arena, a, pod);
+    json_set(r->arena, status, S("shadowPriceCPU"), json_new_real(r->arena, rounded_price(a)));
     pod->priced_ns = loop_mono_ns(a->loop);
     reconcile_call(r,
                    &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
-                                           .resource = &podallocation_resource,
+                                           .resource = &market_allocation_resource,
                                            .ns = r->ns,
                                            .name = name,
                                            .subresource = "status",
                                            .body = kube_status_body(r->arena, status) },
                    on_optional_reply);
+}
+
+static bool is_price_current(const struct market_agent *a, const struct agent_pod *pod)
+{
+    return pod->price >= 0 && fabs(rounded_price(a) - (double)pod->price) < 0.001;
 }
 
 /* ---- the spec */
@@ -99,18 +110,15 @@ static str milli_text(struct arena *a, int64_t milli)
 static struct json *make_meta(struct arena *a, const struct market_agent *agent,
                               const struct agent_pod_record *pod, str name)
 {
-    struct json *meta = json_new_obj(a), *labels = json_new_obj(a), *owner = json_new_obj(a);
+    struct json *meta = json_new_obj(a), *labels = json_new_obj(a);
     json_set_str(a, labels, MARKET_NODE, buf_str(&agent->node_label));
-    json_set_str(a, owner, "apiVersion", S("v1"));
-    json_set_str(a, owner, "kind", S("Pod"));
-    json_set_str(a, owner, "name", pod->meta.name);
-    json_set_str(a, owner, "uid", pod->meta.uid);
-    struct json *owners = json_new_arr(a);
-    json_push(a, owners, owner);
     json_set_str(a, meta, "name", name);
     json_set_str(a, meta, "namespace", pod->meta.ns);
     json_set(a, meta, S("labels"), labels);
-    json_set(a, meta, S("ownerReferences"), owners);
+    json_set(a, meta, S("ownerReferences"),
+             kube_owners(a, &(struct kube_owner){ .resource = &resource_pods,
+                                                  .name = pod->meta.name,
+                                                  .uid = pod->meta.uid }));
     return meta;
 }
 
@@ -151,24 +159,33 @@ static int64_t read_limit(const struct json *allocation)
     return quantity_parse_milli(text, &milli, NULL) == 0 ? milli : 0;
 }
 
+/* Asks for the pod again instead of keeping it in r->turn: it may have been deleted during the call. */
 static void on_spec_written(struct reconcile *r, const struct kube_reply *reply)
 {
     struct market_agent *a = r->context;
     struct agent_pod *pod = market_agent_find_pod(a, r->ns, r->name);
     if (reply->failure) {
-        reconcile_fail(r, reply->failure);
+        reconcile_fail_call(r, reply);
     } else if (pod) {
         auto_buf struct buf name = { 0 };
         market_agent_pod_allocation_name(r->ns, r->name, &name);
         pod->written_ns = loop_mono_ns(a->loop);
         pod->written_milli = milli32(read_limit(reply->object));
-        write_price(r, pod, buf_str(&name));
+        bool is_old = loop_mono_ns(a->loop) - pod->priced_ns >= status_every_ns;
+        if (!is_price_current(a, pod) || !pod->priced_ns || is_old)
+            write_status(r, pod, buf_str(&name));
     }
 }
 
 static void write_spec(struct reconcile *r, struct agent_pod *pod, struct amounts desired)
 {
+    struct market_agent *a = r->context;
     auto_buf struct buf name = { 0 };
+    bool equal = desired.request_milli == desired.limit_milli && !pod->record->guaranteed;
+    if (desired.request_milli > desired.limit_milli || equal) { /* the API server would refuse it */
+        metric_add(a->metrics.refused_writes, 1);
+        return;
+    }
     market_agent_pod_allocation_name(r->ns, r->name, &name);
     struct json *object = make_object(r->arena, r->context, pod, buf_str(&name), desired);
     pod->written_milli =
@@ -176,7 +193,7 @@ static void write_spec(struct reconcile *r, struct agent_pod *pod, struct amount
             desired.limit_milli); /* assume that it arrives, even if the answer is lost */
     reconcile_call(r,
                    &(struct kube_request){ .verb = KUBE_APPLY,
-                                           .resource = &podallocation_resource,
+                                           .resource = &market_allocation_resource,
                                            .ns = r->ns,
                                            .name = buf_str(&name),
                                            .body = json_to_str(r->arena, object) },
@@ -197,7 +214,8 @@ static bool has_room(struct market_agent *a, const struct agent_pod *pod)
     int64_t sum = pod->sampled.wanted_milli - held_milli(pod);
     for (size_t i = 0; i < sampler_count(a->sampler); i++)
         sum += held_milli(container_of(sampler_at(a->sampler, i), struct agent_pod, sampled));
-    return sum <= market_agent_capacity(a);
+    return sum <= sampler_limits_capacity(a->sampler) ||
+           pod->sampled.wanted_milli <= pod->sampled.market.share_milli + 1; /* its own share */
 }
 
 static void queue_shrinks(struct market_agent *a)
@@ -228,12 +246,6 @@ static int64_t write_delay(struct market_agent *a, const struct agent_pod *pod)
                : 0;
 }
 
-static bool is_price_current(const struct market_agent *a, const struct agent_pod *pod)
-{
-    return fabs(rounded_price(a) - (double)pod->price) < price_step ||
-           (pod->priced_ns && loop_mono_ns(a->loop) - pod->priced_ns < price_every_ns);
-}
-
 bool market_agent_is_written(const struct market_agent *a, const struct agent_pod *pod)
 {
     const struct record *meta = &pod->record->meta;
@@ -262,7 +274,7 @@ struct reconciled market_agent_write(struct reconcile *r)
         if (wait)
             return reconciled_after(wait);
     } else if (!is_price_current(a, pod)) {
-        write_price(r, pod, allocation->meta.name);
+        write_status(r, pod, allocation->meta.name);
     }
     return reconciled();
 }

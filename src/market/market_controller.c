@@ -28,6 +28,7 @@ static void on_allocation_deleted(struct market_controller *m, const struct allo
         controller_add(m->controller, old->meta.ns, old->meta.name);
     } else if (track) {
         market_track_drop(&m->tracks, track);
+        controller_abandon(m->controller, old->meta.ns, old->meta.name);
     }
 }
 
@@ -39,7 +40,7 @@ static void on_allocation_changed(struct controller *c, const struct record *old
     if (now)
         controller_add(c, now->ns, now->name);
     else
-        on_allocation_deleted(controller_context(c), (const void *)old);
+        on_allocation_deleted(controller_context(c), record_as(struct allocation_record, old));
 }
 
 /* Deleted allocations are few and short-lived, so a scan is good enough. */
@@ -72,15 +73,6 @@ static const struct feature_setting settings[] = {
     { 0 },
 };
 
-static int read_bool_setting(struct manager *m, const char *name, bool *ret, err_t *e)
-{
-    const char *value = manager_setting(m, name);
-    if (strcmp(value, "true") && strcmp(value, "false"))
-        return err_set(e, EINVAL, "--%s is \"%s\", but must be true or false", name, value);
-    *ret = !strcmp(value, "true");
-    return 0;
-}
-
 /* Starts the feature. On failure, the manager calls stop_controller() with what exists so far. */
 static int start_controller(struct manager *manager, void **ret_state, err_t *e)
 {
@@ -88,9 +80,9 @@ static int start_controller(struct manager *manager, void **ret_state, err_t *e)
     *ret_state = m;
     m->manager = manager;
     market_metrics_init(&m->metrics, manager_metrics(manager));
-    if (read_bool_setting(manager, "market-dry-run", &m->dry_run, e) < 0 ||
-        read_bool_setting(manager, "market-restore", &m->restore, e) < 0 ||
-        manager_cache(manager, &allocation_cache, &m->allocations, e) < 0 ||
+    if (manager_setting_bool(manager, "market-dry-run", &m->dry_run, e) < 0 ||
+        manager_setting_bool(manager, "market-restore", &m->restore, e) < 0 ||
+        manager_cache(manager, &market_allocation_cache, &m->allocations, e) < 0 ||
         manager_cache(manager, &market_pod_cache, &m->pods, e) < 0)
         return -e->code;
     m->controller =
@@ -100,12 +92,13 @@ static int start_controller(struct manager *manager, void **ret_state, err_t *e)
                                                                .workers = WORKERS });
     controller_watch(m->controller, m->allocations, on_allocation_changed);
     controller_watch(m->controller, m->pods, on_pod_changed);
-    return 0;
+    return market_cluster_start(manager, m->allocations, m->pods, &m->cluster, e);
 }
 
 static void stop_controller(void *state)
 {
     struct market_controller *m = state;
+    market_cluster_stop(m->cluster);
     market_tracks_done(&m->tracks);
     free(m);
 }

@@ -135,7 +135,7 @@ int64_t market_gather_room(struct market_controller *m, str node, int64_t now_ns
         desired =
             MAX(desired,
                 actuate_least_limit(&gathered)); /* no pod waits for an impossible reduction */
-        if (track && market_track_pod_lags(track, pod->meta.rv))
+        if (track && own_write_is_pending(&track->resize, pod->meta.rv, 0))
             claim = MAX(claim, track->sent_milli);
         if (!track || (!track->unmovable &&
                        (desired >= claim || !is_stuck(track, &gathered, desired, now_ns)))) {

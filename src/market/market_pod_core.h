@@ -36,7 +36,9 @@ struct market_pod {
 
     float slow_need_milli;   /* highest need estimate since the slow anchor */
     int32_t slow_max_milli;  /* highest usage in one second since then */
+    int32_t slow_hit_milli;  /* highest limit that was hit since then; 0: none */
     float slow_throttled;    /* share of periods in the last slow window */
+    float burst;             /* demand inside a second over its mean, as throttling showed; 0: 1 */
     struct market_pod_peak { /* 12 bits and a shift: exact below 4 cores, rounded up above */
         uint16_t need;
         uint16_t bound;        /* the limit at which need was estimated; 0: it was measured */
@@ -57,10 +59,32 @@ struct market_pod {
     float resize_s;    /* smoothed time from desiring a limit to its being in force */
     float saved_milli; /* smoothed demand of costEfficiencyMode; 0: not started */
 
+    /* what the owner of the pods knows; 0: none, or unknown */
+    int32_t original_limit_milli; /* before the first resize */
+    int32_t held_milli;           /* least limit while its request is held for an HPA */
+    int32_t held_request_milli;   /* that request */
+    int32_t boost_milli;          /* limit of a startup boost that lasts */
+    bool elastic;                 /* its work can wait: mbcas.io/elastic */
+    bool guaranteed_qos;          /* request and limit stay equal */
+    bool ignore_readings;         /* they do not enter need: the pod is starting with a boost */
+    bool asleep;                  /* lends its baseline: see node_core.h */
+
+    /* the last second */
+    bool second_throttled;
+    int32_t second_milli;                    /* usage */
+    int64_t waited_usec;                     /* total of cpu.pressure at its end; -1: unknown */
+    uint8_t seconds_counted, seconds_waited; /* of the slow window: see overcommit_core.h */
+
     /* the last clearing */
     float smoothed_milli; /* allocations since the limit was set, smoothed; 0: none */
     float weight;
     int32_t bid_max_milli, allocation_milli;
+    int32_t guaranteed_milli;   /* 0: no clearing yet */
+    int32_t share_milli;        /* of the node's capacity; carried by the request; 0: none */
+    uint16_t problems;          /* bits of floor_problem */
+    int64_t kept_until_ns;      /* raised while it was throttled: not cut before this */
+    int64_t grown_ns;           /* when its limit last grew */
+    int64_t request_changed_ns; /* when its request last changed */
 };
 
 struct market_pod_rules { /* the part of the configuration that concerns a pod, as plain numbers */
@@ -70,9 +94,19 @@ struct market_pod_rules { /* the part of the configuration that concerns a pod, 
     int64_t slow_ns, grace_ns, hold_ns;
     double slo_fast; /* the fast loop acts on latency above this multiple of the target */
     bool kalman, price_response;
+    bool seed_bids;            /* usage times 1.5, 1.2 or 1.0, as MBCAS bids */
+    bool lend_baseline;        /* see node_core.h */
+    double max_min_share;      /* of the node, for one pod's annotation or boost */
+    double overcommit;         /* limits may add up to this multiple of the capacity; 1: off */
+    double limit_ceiling;      /* times the original limit; 0: none */
+    double shrink_below;       /* an allocation below this share of the limit makes it shrink */
+    double min_growth_percent; /* of the limit: less is not written */
 };
 
 struct market_pod_rules market_pod_rules_from(const struct market_config *config);
+
+/* 1: limits never add up to more than the capacity. */
+void market_pod_rules_set_overcommit(struct market_pod_rules *rules, double limit_overcommit);
 
 void market_pod_init(struct market_pod *pod, const struct market_config *config, int64_t now_ns,
                      uint64_t seed);
@@ -82,6 +116,9 @@ void market_pod_done(struct market_pod *pod);
  * market_pod_close_window(). */
 void market_pod_sample(struct market_pod *pod, const struct market_pod_rules *rules,
                        struct demand_cpu_stat stat, int64_t now_ns);
+
+/* Adds the pod's total of cpu.pressure (`some`) at the reading just made; -1: unknown. */
+void market_pod_sample_pressure(struct market_pod *pod, int64_t waited_usec);
 
 /* The fast loop: returns the limit that the pod should have at once, at most `room_milli` above
  * the current one, or the current one if nothing must be done. Ends the fast window. */
@@ -99,7 +136,7 @@ enum market_supply {
     MARKET_SUPPLY_SCARCE, /* not even for the needs */
 };
 
-/* The minimum of the pod's bid. */
+/* The minimum of the pod's bid: its guarantee, and as far as supply allows its need. */
 int64_t market_pod_floor(const struct market_pod *pod, const struct market_pod_rules *rules,
                          enum market_supply supply, int64_t now_ns);
 
@@ -117,5 +154,13 @@ void market_pod_set_limit(struct market_pod *pod, int64_t limit_milli, int64_t r
 void market_pod_note_resize_time(struct market_pod *pod, double seconds);
 
 int64_t market_pod_need(const struct market_pod *pod); /* the peak of the window */
+
+/* What the pod wants, before any response to the price and without the forecast; at least its
+ * guarantee, at most max-cpu. */
+int64_t market_pod_honest_demand(const struct market_pod *pod,
+                                 const struct market_pod_rules *rules);
+
+/* The highest limit that the pod may have; INT64_MAX: no bound. */
+int64_t market_pod_limit_max(const struct market_pod *pod, const struct market_pod_rules *rules);
 
 #endif

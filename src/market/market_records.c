@@ -1,8 +1,10 @@
 /* Which fields the caches keep: see market_records.h. */
 #include "market_records.h"
 
-const struct resource podallocation_resource = { "allocation.mbcas.io", "v1alpha1",
-                                                 "podallocations", "PodAllocation", true };
+#include "../kube/controller.h"
+
+const struct resource market_allocation_resource = { "allocation.mbcas.io", "v1alpha1",
+                                                     "podallocations", "PodAllocation", true };
 
 static const struct field allocation_fields[] = {
     { "spec.namespace", F_WORD, offsetof(struct allocation_record, pod_ns) },
@@ -52,6 +54,12 @@ static const struct field pod_fields[] = {
     { "metadata.annotations[\"" MARKET_SKIP_GUARANTEED "\"]", F_WORD, POD(skip_guaranteed) },
     { "metadata.annotations[\"" MARKET_ALLOW_RESTART "\"]", F_WORD, POD(allow_restart) },
     { "metadata.annotations[\"" MARKET_MIRROR "\"]", F_HAS, POD(mirror) },
+    { "metadata.annotations[\"" MARKET_MOVE "\"]", F_IS, POD(unmovable), .text = "false" },
+    { OWNER_KIND, F_WORD, POD(owner_kind) },
+    { OWNER_NAME, F_WORD, POD(owner_name) },
+    { "spec.nodeSelector", F_MAP, POD(node_selector) },
+    { "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution", F_HAS,
+      POD(node_affinity) },
     { "spec.nodeName", F_WORD, POD(node) },
     { "spec.os.name", F_WORD, POD(os) },
     { "spec.containers", F_LIST, POD(containers), .of = &container_kept },
@@ -77,8 +85,8 @@ static const struct fields allocation_kept = { sizeof(struct allocation_record),
 static const struct fields pod_kept = { sizeof(struct market_pod_record), pod_fields,
                                         countof(pod_fields) };
 
-const struct cache_spec allocation_cache = {
-    .resource = &podallocation_resource,
+const struct cache_spec market_allocation_cache = {
+    .resource = &market_allocation_resource,
     .keep = &allocation_kept,
     .indexes = { offsetof(struct allocation_record, pod_name) },
 };

@@ -12,12 +12,13 @@
 
 #include "../kube/cache.h"
 
-extern const struct resource podallocation_resource;
+extern const struct resource market_allocation_resource;
 
 #define MARKET_MANAGED "mbcas.io/managed" /* annotation or label; "false": opt out */
 #define MARKET_SKIP_GUARANTEED "mbcas.io/skip-guaranteed" /* "false": resize Guaranteed pods too */
 #define MARKET_ALLOW_RESTART "mbcas.io/allow-restart"     /* "true": even if containers restart */
-#define MARKET_MIRROR "kubernetes.io/config.mirror"       /* a static pod: cannot be resized */
+#define MARKET_MOVE "mbcas.io/move"                 /* "false": never recommend to move the pod */
+#define MARKET_MIRROR "kubernetes.io/config.mirror" /* a static pod: cannot be resized */
 
 struct allocation_record {
     struct record meta;
@@ -47,6 +48,9 @@ struct market_pod_record {
     int64_t generation;
     str node, phase, qos, os;
     bool deleting, mirror;
+    bool unmovable, node_affinity; /* for recommendations: it stays where it is */
+    const struct labels *node_selector;
+    str owner_kind, owner_name;
     str managed_label, managed_annotation, skip_guaranteed, allow_restart;
     LIST(struct market_container) containers, init_containers;
     LIST(struct market_container_status) statuses, init_statuses;
@@ -56,7 +60,7 @@ struct market_pod_record {
     str progress_reason, progress_message;
 };
 
-extern const struct cache_spec allocation_cache, market_pod_cache;
+extern const struct cache_spec market_allocation_cache, market_pod_cache;
 enum { ALLOCATIONS_BY_POD }; /* index by pod name; also compare the namespace */
 enum { MARKET_PODS_BY_NODE };
 

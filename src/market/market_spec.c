@@ -68,6 +68,23 @@ static const struct key {
     KEY("alphaUp", "MBCAS_ALPHA_UP", REAL, alpha_up, 0),
     KEY("idleDecayRate", "MBCAS_IDLE_DECAY_RATE", REAL, idle_decay, 0),
     KEY("targetThrottling", "MBCAS_TARGET_THROTTLING", REAL, target_throttling, 0),
+    KEY("maxMinCPUShare", "MBCAS_MAX_MIN_CPU_SHARE", REAL, max_min_share, 0),
+    KEY("lendBaseline", "MBCAS_LEND_BASELINE", BOOLEAN, lend_baseline, 0),
+    KEY("limitOvercommit", "MBCAS_LIMIT_OVERCOMMIT", REAL, limit_overcommit, 0),
+    KEY("limitCeiling", "MBCAS_LIMIT_CEILING", REAL, limit_ceiling, 0),
+    KEY("requestHeadroomPercent", "MBCAS_REQUEST_HEADROOM_PERCENT", REAL, request_headroom_percent,
+        0),
+    KEY("bids", "MBCAS_BIDS", TEXT, bids, 0),
+    KEY("hpaPeace", "MBCAS_HPA_PEACE", TEXT, hpa_peace, 0),
+    KEY("memoryManagement", "MBCAS_MEMORY_MANAGEMENT", TEXT, memory, 0),
+    KEY("memoryShrink", "MBCAS_MEMORY_SHRINK", BOOLEAN, memory_shrink, 0),
+    KEY("startupBoostType", "MBCAS_STARTUP_BOOST_TYPE", TEXT, boost_type, 0),
+    KEY("startupBoostFactor", "MBCAS_STARTUP_BOOST_FACTOR", INTEGER, boost_factor, 0),
+    KEY("startupBoostQuantity", "MBCAS_STARTUP_BOOST_QUANTITY", TEXT, boost_quantity, 0),
+    KEY("startupBoostDurationSeconds", "MBCAS_STARTUP_BOOST_DURATION_SECONDS", INTEGER,
+        boost_duration_s, 0),
+    KEY("startupBoostMaxSeconds", "MBCAS_STARTUP_BOOST_MAX_SECONDS", INTEGER, boost_max_s, 0),
+    KEY("clusterReportInterval", "MBCAS_CLUSTER_REPORT_INTERVAL", DURATION, report_ns, 0),
 #undef KEY
 };
 
@@ -92,7 +109,7 @@ struct market_config market_config_default(enum market_defaults which)
         .mechanism = S("nash"),
         .kalman = true,
         .batch = true,
-        .price_response = true,
+        .price_response = compat,
         .agents = true,
         .coalition_annotation = S("mbcas.io/coalition"),
         .learning_rate = 0.1,
@@ -110,6 +127,17 @@ struct market_config market_config_default(enum market_defaults which)
         .alpha_up = 0.1,
         .idle_decay = 0.005,
         .target_throttling = 0.05,
+        .max_min_share = 0.5,
+        .lend_baseline = true,
+        .limit_overcommit = 2.5,
+        .request_headroom_percent = 10,
+        .bids = S("need"),
+        .hpa_peace = S("hold"),
+        .memory = S("off"),
+        .boost_type = S(""),
+        .boost_quantity = S(""),
+        .boost_max_s = 300,
+        .report_ns = 60 * second,
         .capacity_milli = 4000,
     };
 }
@@ -274,6 +302,14 @@ void market_config_read_env_compat(struct market_config *config, struct arena *a
         if (text.n && keys[i].original & IN_ENV && read_value(&tried, a, &keys[i], text, NULL) == 0)
             *config = tried;
     }
+}
+
+bool market_config_is_duration(str key)
+{
+    for (size_t i = 0; i < countof(keys); i++)
+        if (str_eqc(key, keys[i].name))
+            return keys[i].type == DURATION;
+    return false;
 }
 
 /* ---- checking */

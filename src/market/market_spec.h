@@ -20,6 +20,15 @@ struct market_config {
     int64_t memory_size, coalition_max, history_max, min_usage_usec, absolute_min_milli;
     double need_headroom, want_headroom, max_demand_multiplier;
     double alpha_down, alpha_up, idle_decay, target_throttling;
+    double max_min_share; /* of the node, that one annotation or boost may claim */
+    double limit_overcommit, limit_ceiling, request_headroom_percent;
+    bool lend_baseline, memory_shrink;
+    str bids;      /* "need" or "seed" */
+    str hpa_peace; /* "hold" or "move" */
+    str memory;    /* memoryManagement: "off", "requests" or "full" */
+    str boost_type, boost_quantity;
+    int64_t boost_factor, boost_duration_s, boost_max_s;
+    int64_t report_ns;      /* clusterReportInterval */
     int64_t capacity_milli; /* of the node */
     bool capacity_set;      /* the key is set: it overrides the node's allocatable CPU */
 };
@@ -46,6 +55,12 @@ int market_config_read_compat(struct market_config *config, struct arena *a,
 void market_config_read_env_compat(struct market_config *config, struct arena *a,
                                    const char *(*lookup)(void *context, const char *name),
                                    void *lookup_context);
+
+/* Checks one value of the ConfigMap by itself: its type, its bounds, and whether the key exists.
+ * Values that MBCAS accepts and that make no sense are refused too. */
+int market_config_check_value(struct arena *a, str key, str value, err_t *e);
+
+bool market_config_is_duration(str key);
 
 /* Checks the whole. The error names the key, its value and what is valid. */
 int market_config_check(const struct market_config *config, err_t *e);

@@ -12,9 +12,7 @@
  * Only before the first resize of a pod the status is written too, with the original resources:
  * after a crash in between we must not take our own numbers for the owner's.
  *
- * A turn lives in the arena of the reconcile and is found through its track. It ends with
- * end_turn() once, on every path. If the API server is unreachable, the turn ends and the key is
- * retried after 1, 2, 4, ... and at most 15 seconds. */
+ * A turn lives in the arena of the reconcile. It ends with end_turn() once, on every path. */
 #include "market_turn.h"
 
 #include "../base/log.h"
@@ -22,7 +20,6 @@
 #include "market_status.h"
 
 static const int64_t lag_ns = NS_PER_S, follow_ns = 2 * NS_PER_S;
-enum { BACKOFF_MAX_S = 15 };
 
 /* ---- gathering */
 
@@ -37,8 +34,8 @@ static void gather_status(struct reconcile *r, struct market_turn *turn,
                           const struct allocation_record *allocation)
 {
     struct market_track *track = turn->track;
-    const char *echo = market_track_status(track, allocation->meta.rv);
-    turn->old = parse_or_null(r->arena, echo ? str_c(echo) : allocation->status);
+    const struct json *own = own_write_json(&track->status, r->arena, allocation->meta.rv, 0);
+    turn->old = own ? own : parse_or_null(r->arena, allocation->status);
     turn->base = turn->old;
     if (!track->deleted || track->deleted == allocation)
         return;
@@ -113,18 +110,36 @@ static void emit_event(const struct market_turn *turn, bool warning, const char 
                        str message)
 {
     events_emit(manager_events(turn->state->manager),
-                &(struct event){ .resource = &podallocation_resource,
-                                 .ns = turn->track->ns,
-                                 .name = turn->track->name,
-                                 .uid = turn->uid,
-                                 .warning = warning,
-                                 .reason = reason,
-                                 .message = message });
+                &(struct kube_event){ .resource = &market_allocation_resource,
+                                      .ns = turn->track->ns,
+                                      .name = turn->track->name,
+                                      .uid = turn->uid,
+                                      .warning = warning,
+                                      .reason = reason,
+                                      .message = message });
 }
 
 static bool same_text(const struct json *old, const struct json *next, const char *field)
 {
     return str_eq(json_text(json_get(old, field)), json_text(json_get(next, field)));
+}
+
+/* The numbers that decided, as the agent wrote them; "" if it is of another version. */
+static str describe_reasons(struct arena *a, const struct json *status)
+{
+    str need = json_text(json_get(status, "needCPU"));
+    if (!need.n)
+        return S("");
+    return arena_printf(a,
+                        ": uses " STR_FMT ", needs " STR_FMT
+                        ", throttled in %.0f %% of periods; weight %.2g, guaranteed " STR_FMT
+                        ", node price %.3g (" STR_FMT ")",
+                        STR_ARG(json_text(json_get(status, "usageCPU"))), STR_ARG(need),
+                        json_real(json_get(status, "throttling"), 0) * 100,
+                        json_real(json_get(status, "weight"), 0),
+                        STR_ARG(json_text(json_get(status, "guaranteedCPU"))),
+                        json_real(json_get(status, "shadowPriceCPU"), 0),
+                        STR_ARG(json_text(json_get(status, "mode"))));
 }
 
 /* Emits an event if the phase, the reason or the applied limit changed. */
@@ -135,9 +150,9 @@ static void emit_change(struct arena *a, const struct market_turn *turn, const s
     bool applied = plan->verified && str_eqc(str_c(plan->reason), "Applied");
     if (applied && (!same || !same_text(turn->old, next, "appliedCPULimit")))
         emit_event(turn, false, "CPUApplied",
-                   arena_printf(a, "CPU limit %lldm and request %lldm are in force",
-                                (long long)plan->in_force_limit,
-                                (long long)plan->in_force_request));
+                   arena_printf(a, "CPU limit %lldm and request %lldm are in force" STR_FMT,
+                                (long long)plan->in_force_limit, (long long)plan->in_force_request,
+                                STR_ARG(describe_reasons(a, next))));
     else if (same || applied)
         return;
     else if (plan->phase == ACTUATE_APPLIED)
@@ -147,34 +162,11 @@ static void emit_change(struct arena *a, const struct market_turn *turn, const s
         emit_event(turn, true, plan->reason, plan->message);
 }
 
-static struct market_turn *find_turn(struct reconcile *r)
+static void end_turn(const struct market_turn *turn)
 {
-    struct market_controller *m = r->context;
-    struct market_track *track = market_track_find(&m->tracks, r->ns, r->name);
-    return track ? track->turn : NULL;
-}
-
-/* The API server did not respond: retry with backoff. */
-static void retry_server(struct reconcile *r, struct market_turn *turn, const char *failure)
-{
-    int n = turn->track->unanswered_n++;
-    reconcile_warn(r, "API server unreachable; retrying", failure);
-    reconcile_again(r, (n < 4 ? INT64_C(1) << n : BACKOFF_MAX_S) * NS_PER_S);
-}
-
-static bool is_server_unreachable(const struct kube_reply *reply)
-{
-    return reply->reason == KUBE_NO_ANSWER || reply->reason == KUBE_UNAVAILABLE ||
-           reply->reason == KUBE_TIMEOUT || reply->reason == KUBE_TOO_MANY_REQUESTS;
-}
-
-static void end_turn(struct reconcile *r, struct market_turn *turn)
-{
-    (void)r;
     struct loop *loop = manager_loop(turn->state->manager);
     market_metrics_turn(&turn->state->metrics,
                         (double)(loop_mono_ns(loop) - turn->started_ns) / 1e9);
-    turn->track->turn = NULL;
 }
 
 /* Takes over the written status; false if the write failed: then the turn must end, and a retry
@@ -183,18 +175,15 @@ static bool take_status(struct reconcile *r, struct market_turn *turn,
                         const struct kube_reply *reply)
 {
     if (!reply->failure) {
-        str status = json_to_str(r->arena, json_get(reply->object, "status"));
-        market_track_set_status(turn->track, turn->rv, status);
+        own_write_end(&turn->track->status, reply, turn->rv,
+                      json_to_str(r->arena, json_get(reply->object, "status")));
         turn->old = turn->base = json_copy(r->arena, json_get(reply->object, "status"));
-        turn->track->unanswered_n = 0;
         if (turn->track->deleted)
             market_track_set_deleted(&turn->state->tracks, turn->track, NULL);
         return true;
     }
-    if (is_server_unreachable(reply))
-        retry_server(r, turn, reply->failure);
-    else if (reply->reason != KUBE_NOT_FOUND)
-        reconcile_fail(r, reply->failure);
+    if (reply->reason != KUBE_NOT_FOUND)
+        reconcile_fail_call(r, reply);
     return false;
 }
 
@@ -207,24 +196,15 @@ static bool write_status(struct reconcile *r, struct market_turn *turn, const st
     struct json *diff = merge_diff(r->arena, turn->old ? turn->old : json_new_obj(r->arena), next);
     if (!diff)
         return false;
-    reconcile_call(r,
-                   &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
-                                           .resource = &podallocation_resource,
-                                           .ns = r->ns,
-                                           .name = r->name,
-                                           .subresource = "status",
-                                           .body = kube_status_body(r->arena, diff) },
-                   then);
+    reconcile_status_then(r, &market_allocation_resource, diff, then);
     return true;
 }
 
 static void on_status_written(struct reconcile *r, const struct kube_reply *reply)
 {
-    struct market_turn *turn = find_turn(r);
-    if (!turn)
-        return;
+    struct market_turn *turn = r->turn;
     take_status(r, turn, reply);
-    end_turn(r, turn);
+    end_turn(turn);
 }
 
 static void note_verified(struct market_turn *turn, const struct json *next)
@@ -251,7 +231,7 @@ static void finish_turn(struct reconcile *r, struct market_turn *turn)
         reconcile_again(r, MAX(plan->wake_ns, NS_PER_MS));
     bool orphan = track->deleted && !cache_get(m->allocations, r->ns, r->name);
     if (orphan || plan->skip_status) { /* there is no status to write */
-        end_turn(r, turn);
+        end_turn(turn);
         if (orphan && (plan->verified || plan->skip_status || !turn->in.pod.found))
             market_track_drop(&m->tracks, track);
         return;
@@ -267,7 +247,7 @@ static void finish_turn(struct reconcile *r, struct market_turn *turn)
     emit_change(r->arena, turn, next);
     note_verified(turn, next);
     if (!write_status(r, turn, next, on_status_written))
-        end_turn(r, turn);
+        end_turn(turn);
 }
 
 /* ---- the resize */
@@ -312,12 +292,10 @@ static void note_resize(struct reconcile *r, struct market_turn *turn,
 {
     struct market_track *track = turn->track;
     const struct actuate_plan *plan = &turn->plan;
-    str rv = json_text(json_at(reply->object, "metadata", "resourceVersion", NULL));
     track->patched_ns = r->now_ns;
-    track->unanswered_n = 0;
     track->error_n = str_eqc(turn->in.pod.progress, "Error") ? track->error_n + 1 : 0;
-    if (!str_eq(rv, turn->pod_rv))
-        market_track_set_resize(track, turn->pod_rv, plan->to_milli);
+    own_write_end(&track->resize, reply, turn->pod_rv, S(""));
+    track->sent_milli = plan->to_milli;
     log_info("pod resized", KV("namespace", turn->pod_ns), KV("pod", turn->pod_name),
              KV_INT("limit_was", plan->from_milli), KV_INT("limit", plan->to_milli),
              KV_C("why", plan->reason));
@@ -334,25 +312,24 @@ static bool needs_status(const struct actuate_plan *plan)
  * the node has enacted it. */
 static void on_resized(struct reconcile *r, const struct kube_reply *reply)
 {
-    struct market_turn *turn = find_turn(r);
-    if (!turn)
-        return;
+    struct market_turn *turn = r->turn;
     bool pod_deleted = reply->reason == KUBE_NOT_FOUND &&
                        str_eqc(json_text(json_at(reply->object, "details", "kind", NULL)), "pods");
+    if (reply->reason == KUBE_SUPERSEDED) { /* the next turn of this pod decides */
+        end_turn(turn);
+        return;
+    }
     turn->track->attempted_ns = r->now_ns;
     if (reply->failure)
         market_metrics_patch_failed(&turn->state->metrics, str_c(kube_reason_name(reply->reason)));
     if (!reply->failure && !turn->in.dry_run)
         note_resize(r, turn, reply);
-    if (is_server_unreachable(reply)) {
-        retry_server(r, turn, reply->failure);
-        end_turn(r, turn);
-    } else if (reply->reason == KUBE_CONFLICT) {
-        reconcile_fail(r, reply->failure);
-        end_turn(r, turn);
+    if (kube_is_server_failure(reply) || reply->reason == KUBE_CONFLICT) {
+        reconcile_fail_call(r, reply);
+        end_turn(turn);
     } else if (pod_deleted) {
         reconcile_again(r, lag_ns); /* the cache will show that it was deleted */
-        end_turn(r, turn);
+        end_turn(turn);
     } else if (reply->failure) {
         note_refusal(r, turn, reply);
         finish_turn(r, turn);
@@ -360,7 +337,7 @@ static void on_resized(struct reconcile *r, const struct kube_reply *reply)
         finish_turn(r, turn);
     } else {
         reconcile_again(r, follow_ns);
-        end_turn(r, turn);
+        end_turn(turn);
     }
 }
 
@@ -374,19 +351,18 @@ static void send_resize(struct reconcile *r, struct market_turn *turn)
                        .name = turn->pod_name,
                        .subresource = "resize",
                        .dry_run = turn->in.dry_run,
+                       .is_decision = true,
                        .body = json_to_str(r->arena, actuate_patch(r->arena, &turn->in.pod)) },
                    on_resized);
 }
 
 static void on_originals_written(struct reconcile *r, const struct kube_reply *reply)
 {
-    struct market_turn *turn = find_turn(r);
-    if (!turn)
-        return;
+    struct market_turn *turn = r->turn;
     if (take_status(r, turn, reply))
         send_resize(r, turn);
     else
-        end_turn(r, turn);
+        end_turn(turn);
 }
 
 /* Lets actuate_decide() choose. Growth is decided a second time, with the room of the node,
@@ -460,7 +436,7 @@ static void hand_over(struct reconcile *r, struct market_track *track,
 {
     struct market_controller *m = r->context;
     struct market_track *heir = market_track_make(&m->tracks, governs->meta.ns, governs->meta.name);
-    end_turn(r, track->turn);
+    end_turn(r->turn);
     if (!heir->deleted)
         market_track_set_deleted(&m->tracks, heir, track->deleted);
     controller_add(m->controller, governs->meta.ns, governs->meta.name);
@@ -481,24 +457,24 @@ struct reconciled market_reconcile(struct reconcile *r)
     }
     const struct market_pod_record *pod = find_pod(m, allocation);
     track = market_track_make(&m->tracks, r->ns, r->name);
-    if (pod && market_track_pod_lags(track, pod->meta.rv))
+    if (pod && own_write_is_pending(&track->resize, pod->meta.rv, 0))
         return reconciled_after(lag_ns);
-    track->turn = gather_turn(r, track, allocation, pod);
-    if (!pod && refuse_foreign(r, track->turn, allocation))
+    struct market_turn *turn = r->turn = gather_turn(r, track, allocation, pod);
+    if (!pod && refuse_foreign(r, turn, allocation))
         return reconciled();
     const struct allocation_record *governs = pod ? market_gather_allocation(m, pod) : NULL;
     if (governs && governs != allocation && track->deleted != allocation) {
-        track->turn->plan =
+        turn->plan =
             failed_plan("Duplicate",
                         arena_printf(r->arena, "PodAllocation " STR_FMT " governs the same pod",
                                      STR_ARG(governs->meta.name)));
-        finish_turn(r, track->turn);
+        finish_turn(r, turn);
         return reconciled();
     }
     if (governs && governs != allocation) {
         hand_over(r, track, governs);
         return reconciled();
     }
-    run_step(r, track->turn);
+    run_step(r, turn);
     return reconciled();
 }

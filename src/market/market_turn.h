@@ -5,6 +5,7 @@
 
 #include "../kube/manager.h"
 #include "actuate_core.h"
+#include "market_cluster.h"
 #include "market_metrics.h"
 #include "market_track.h"
 
@@ -14,11 +15,12 @@ struct market_controller {
     struct cache *allocations, *pods;
     struct market_tracks tracks;
     struct market_metrics metrics;
+    struct market_cluster *cluster;
     bool dry_run; /* --market-dry-run */
     bool restore; /* --market-restore */
 };
 
-struct market_turn { /* lives in the arena of the reconcile */
+struct market_turn { /* in the arena of the reconcile; its `turn` */
     struct market_controller *state;
     struct market_track *track;
     struct actuate_input in;

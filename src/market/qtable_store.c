@@ -7,8 +7,8 @@
  *                write_shard(0), (1), ...                     -> server-side apply, one at a time
  *
  * Pods of one workload share a table: the agent that learned most provides it. A failed write
- * sets `changed` again, so the next timer repeats all shards. The store owns all texts; one call
- * is pending at most. */
+ * sets `changed` again, so the next timer repeats all shards; at shutdown there is one attempt.
+ * The store owns all texts; one call is pending at most. */
 #include "qtable_store.h"
 
 #include "../base/log.h"
@@ -40,6 +40,7 @@ struct qtable_store {
     struct timer timer;
     int shard, shards; /* being read or written; how many were written last time */
     bool loaded, changed;
+    bool stopping, failed; /* qtable_store_flush() was called; the write since then has failed */
 };
 
 /* ---- tables */
@@ -165,12 +166,15 @@ static void on_shard_written(void *context, const struct kube_reply *reply)
     struct qtable_store *s = context;
     s->call = NULL;
     if (reply->failure) {
-        log_warn("cannot save Q-tables; retrying", KV_C("error", reply->failure));
-        s->changed = true;
-        return;
+        log_warn(s->stopping ? "cannot save Q-tables" : "cannot save Q-tables; retrying",
+                 KV_C("error", reply->failure));
+        s->changed = s->failed = true;
+    } else {
+        s->shard++;
+        write_shard(s);
     }
-    s->shard++;
-    write_shard(s);
+    if (!s->call && s->o.on_saved)
+        s->o.on_saved(s->o.context);
 }
 
 /* Shards that are no longer needed are emptied, so that old tables are not read again. */
@@ -201,7 +205,8 @@ static void write_shard(struct qtable_store *s)
                                                            .context = s });
 }
 
-bool qtable_store_flush(struct qtable_store *s)
+/* Writes if anything changed; true while a write is pending. */
+static bool save_tables(struct qtable_store *s)
 {
     if (s->call || !s->loaded)
         return s->loaded;
@@ -218,6 +223,14 @@ bool qtable_store_flush(struct qtable_store *s)
     return s->call != NULL;
 }
 
+bool qtable_store_flush(struct qtable_store *s)
+{
+    if (!s->stopping)
+        s->failed = false;
+    s->stopping = true;
+    return !s->failed && save_tables(s);
+}
+
 /* ---- reading */
 
 static void read_shard(struct qtable_store *s);
@@ -227,7 +240,7 @@ static void on_timer(struct timer *timer)
     struct qtable_store *s = container_of(timer, struct qtable_store, timer);
     timer_set(s->loop, &s->timer, loop_mono_ns(s->loop) + save_every_ns, on_timer);
     if (s->loaded)
-        qtable_store_flush(s);
+        save_tables(s);
     else if (!s->call)
         read_shard(s);
 }

@@ -19,6 +19,7 @@ struct qtable_store_options {
     void (*on_loaded)(void *context); /* qtable_store_get() can be called */
     /* Must call qtable_store_put() for every agent. */
     void (*collect)(void *context);
+    void (*on_saved)(void *context); /* no write is pending any more, whether it failed or not */
     void *context;
 };
 
@@ -31,8 +32,7 @@ bool qtable_store_is_loaded(const struct qtable_store *s);
 bool qtable_store_get(const struct qtable_store *s, str workload, str pod_uid, struct agent *agent);
 void qtable_store_put(struct qtable_store *s, str workload, const struct agent *agent);
 
-/* Writes now if anything changed; true while a write is pending. At shutdown, call it until
- * false. */
+/* At shutdown: writes if anything changed; true while a write is pending. Call it again at on_saved(). */
 bool qtable_store_flush(struct qtable_store *s);
 
 #endif

@@ -11,10 +11,13 @@
  *      market_pod_close_window()    need of the window, reward for the agent
  *         |
  *         v
+ *      node_core.c                  guarantees, kappa, shares, the price of honest demand
+ *         |
+ *         v
  *      choose_supply()              do the minimums of all pods fit? with or without grace?
  *         |
  *         v
- *      clear_at_price()             bid at price 0 -> price -> bid again -> market_clear() -> x[i]
+ *      clear_bids()                 bids at that price -> market_clear() -> x[i]
  *         |
  *         v
  *      market_pod_next_limit()      keep the limit, or follow x[i]: decided for each pod alone
@@ -25,21 +28,26 @@
  *      reduce_growth()     /
  *         |
  *         v
- *      skip_small_growth()          growth below minChangePercent only for pods that lack CPU
+ *      skip_small_growth()          growth below minChangePercent is not written
+ *         |
+ *         v
+ *      keep_shares()                with overcommit: no limit below the pod's share
  *
- * The invariant. The limits returned add up to at most the capacity, except for limits that are
- * in force already and whose reduction is not worth a change. Decided one by one, they do not: a
+ * The invariant. The limits returned add up to at most `limits_capacity` (the capacity, with
+ * overcommit kappa times the capacity), except for limits that are in force already and whose
+ * reduction is not worth a change, and for pods below their share. Decided one by one, they do not: a
  * pod whose limit is above its allocation keeps the difference (its slack) while another grows.
  * Three steps restore the sum, each only as far as needed:
  *
  *   1. Growing pods do without headroom. This disturbs no other pod.
  *   2. Pods with slack shrink to their allocation, largest slack first, so that few pods are
- *      changed. A pod that keeps all it needs is cut for half of minChangePercent; a pod
+ *      changed. A pod that keeps all it needs is cut for minChangePercent; a pod
  *      that lacks something only for twice as much, because on a node where every pod lacks
- *      something small corrections would never end.
+ *      something small corrections would never end. A pod that was raised while it was throttled
+ *      is not cut for a minute: it was, and the same CPU went back and forth.
  *   3. What is still missing is taken from the growth itself.
  *
- * Step 1 does not apply below the owner's min-cpu: the pod is entitled to it even if others must
+ * No step goes below a pod's guarantee or its share: it is entitled to them even if others must
  * shrink.
  *
  * What was rejected. Following every allocation: MBCAS' arithmetic changes a pod 274 times per
@@ -54,38 +62,55 @@
 
 #include "limit_core.h"
 
+struct settlement { /* of the limits */
+    const struct round *r;
+    const struct market_pod_rules *rules;
+    int64_t capacity; /* of all limits together */
+    int64_t *x;       /* allocations */
+    int64_t *limits;
+};
+
 /* What all pods must have together, at this degree of supply. */
-static int64_t sum_of_floors(const struct round *r, const struct market_pod_rules *rules,
-                             enum market_supply supply)
+static int64_t sum_of_floors(const struct settlement *s, enum market_supply supply)
 {
     int64_t sum = 0;
-    for (size_t i = 0; i < r->n; i++)
-        sum += market_pod_floor(r->pods[i], rules, supply, r->now_ns);
+    for (size_t i = 0; i < s->r->n; i++)
+        sum += market_pod_floor(s->r->pods[i], s->rules, supply, s->r->now_ns);
     return sum;
 }
 
 /* Grace for pods that start or were just boosted is granted only if every other pod still gets
  * what it needs. */
-static enum market_supply choose_supply(const struct round *r, const struct market_pod_rules *rules)
+static enum market_supply choose_supply(const struct settlement *s)
 {
-    if (sum_of_floors(r, rules, MARKET_SUPPLY_AMPLE) <= r->capacity_milli)
+    if (sum_of_floors(s, MARKET_SUPPLY_AMPLE) <= s->capacity)
         return MARKET_SUPPLY_AMPLE;
-    return sum_of_floors(r, rules, MARKET_SUPPLY_TIGHT) <= r->capacity_milli ? MARKET_SUPPLY_TIGHT
-                                                                             : MARKET_SUPPLY_SCARCE;
+    return sum_of_floors(s, MARKET_SUPPLY_TIGHT) <= s->capacity ? MARKET_SUPPLY_TIGHT
+                                                                : MARKET_SUPPLY_SCARCE;
 }
 
-/* Agents respond to the price, so they bid twice: the first bids determine the price, the second
- * are cleared. */
-static struct clearing clear_at_price(const struct round *r, const struct market_pod_rules *rules,
-                                      enum market_supply supply, int64_t *x)
+/* Lets the agents bid at this price and divides what limits may add up to. Returns the sum of the
+ * bids' maximums. */
+static int64_t clear_bids(const struct settlement *s, double price)
 {
+    const struct round *r = s->r;
     struct bid *bids = arena_array(r->arena, r->n, sizeof(*bids));
-    for (size_t i = 0; i < r->n; i++)
-        bids[i] = market_pod_bid(r->pods[i], rules, 0, MARKET_SUPPLY_AMPLE, r->now_ns);
-    double price = market_price(r->capacity_milli, bids, r->n);
-    for (size_t i = 0; i < r->n; i++)
-        bids[i] = market_pod_bid(r->pods[i], rules, price, supply, r->now_ns);
-    return market_clear(r->capacity_milli, bids, r->n, r->scratch, x);
+    enum market_supply supply = choose_supply(s);
+    int64_t wanted = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        bids[i] = market_pod_bid(r->pods[i], s->rules, price, supply, r->now_ns);
+        wanted += bids[i].max_milli;
+    }
+    market_clear(s->capacity, bids, r->n, r->scratch, s->x);
+    return wanted;
+}
+
+/* What no step takes from a pod: its guarantee, and with overcommit its share. The limit is one
+ * above the share, because the request is the share and must stay below the limit. */
+static int64_t entitlement(const struct market_pod *pod)
+{
+    int64_t share = pod->share_milli > 0 ? (int64_t)pod->share_milli + 1 : 0;
+    return MAX(share, (int64_t)pod->guaranteed_milli);
 }
 
 struct slack {
@@ -96,100 +121,151 @@ struct slack {
 static int compare_slack(const void *a, const void *b)
 {
     const struct slack *x = a, *y = b;
-    return (x->milli < y->milli) - (x->milli > y->milli);
+    if (x->milli != y->milli)
+        return x->milli < y->milli ? 1 : -1;
+    return x->pod < y->pod ? -1 : 1;
 }
 
 /* Cuts limits to their allocation until `excess` is gone, largest slack first, and skips cuts
  * that are not worth a change (step 2 above). Returns the millicores saved. */
-static int64_t reclaim_slack(const struct round *r, double min_change_percent, const int64_t *x,
-                             int64_t *limits, int64_t excess)
+static int64_t reclaim_slack(const struct settlement *s, int64_t excess)
 {
+    const struct round *r = s->r;
     struct slack *slack = arena_array(r->arena, r->n, sizeof(*slack));
     int64_t saved = 0;
+    if (excess <= 0)
+        return 0;
     for (size_t i = 0; i < r->n; i++)
-        slack[i] = (struct slack){ i, limits[i] - x[i] };
+        slack[i] = (struct slack){ i, s->limits[i] - MAX(s->x[i], entitlement(r->pods[i])) };
     qsort(slack, r->n, sizeof(*slack), compare_slack);
     for (size_t k = 0; k < r->n && saved < excess; k++) {
         size_t i = slack[k].pod;
-        double threshold = x[i] >= market_pod_need(r->pods[i]) ? 0.5 : 2;
-        if (slack[k].milli <= 0 || !limit_differs(limits[i], x[i], threshold * min_change_percent))
+        int64_t cut = s->limits[i] - slack[k].milli;
+        double threshold = cut >= market_pod_need(r->pods[i]) ? 1 : 2;
+        if (slack[k].milli <= 0 || r->now_ns < r->pods[i]->kept_until_ns ||
+            !limit_differs(s->limits[i], cut, threshold * s->rules->min_change_percent))
             continue;
-        limits[i] = x[i];
+        s->limits[i] = cut;
         saved += slack[k].milli;
     }
     return saved;
 }
 
 /* Takes the remaining excess from the growth (step 3). */
-static void reduce_growth(const struct round *r, int64_t *limits, int64_t excess)
+static void reduce_growth(const struct settlement *s, int64_t excess)
 {
-    for (size_t i = 0; i < r->n && excess > 0; i++) {
-        int64_t growth = limits[i] - r->pods[i]->limit_milli, cut = MIN(growth, excess);
+    for (size_t i = 0; i < s->r->n && excess > 0; i++) {
+        const struct market_pod *pod = s->r->pods[i];
+        int64_t least = MAX((int64_t)pod->limit_milli, entitlement(pod));
+        int64_t growth = s->limits[i] - least, cut = MIN(growth, excess);
         if (growth <= 0)
             continue;
-        limits[i] -= cut;
+        s->limits[i] -= cut;
         excess -= cut;
     }
 }
 
 /* Cuts growing pods to what they need or are entitled to (step 1). Returns the millicores saved. */
-static int64_t forgo_headroom(const struct round *r, int64_t *limits, int64_t excess)
+static int64_t forgo_headroom(const struct settlement *s, int64_t excess)
 {
     int64_t saved = 0;
-    for (size_t i = 0; i < r->n && saved < excess; i++) {
-        int64_t entitled = MAX(r->pods[i]->limit_milli, r->pods[i]->min_milli);
-        int64_t least = MAX(entitled, market_pod_need(r->pods[i]));
-        if (limits[i] <= least)
+    for (size_t i = 0; i < s->r->n && saved < excess; i++) {
+        const struct market_pod *pod = s->r->pods[i];
+        int64_t entitled = MAX((int64_t)pod->limit_milli, entitlement(pod));
+        int64_t least = MAX(entitled, market_pod_need(pod));
+        if (s->limits[i] <= least)
             continue;
-        int64_t cut = MIN(limits[i] - least, excess - saved);
-        limits[i] -= cut;
+        int64_t cut = MIN(s->limits[i] - least, excess - saved);
+        s->limits[i] -= cut;
         saved += cut;
     }
     return saved;
 }
 
-/* Growth below minChangePercent is worth a resize only for a pod that is throttled or below its
- * min-cpu. */
-static void skip_small_growth(const struct round *r, const struct market_pod_rules *rules,
-                              int64_t *limits)
+/* Growth below min_growth_percent is worth a resize only for a pod below its guarantee. */
+static void skip_small_growth(const struct settlement *s)
 {
-    for (size_t i = 0; i < r->n; i++) {
-        const struct market_pod *pod = r->pods[i];
-        bool lacks = (double)pod->slow_throttled > rules->target_throttling ||
-                     pod->limit_milli < pod->min_milli;
-        if (limits[i] > pod->limit_milli && !lacks &&
-            !limit_differs(pod->limit_milli, limits[i], rules->min_change_percent))
-            limits[i] = pod->limit_milli;
+    for (size_t i = 0; i < s->r->n; i++) {
+        const struct market_pod *pod = s->r->pods[i];
+        bool lacks = pod->limit_milli < pod->guaranteed_milli;
+        if (s->limits[i] > pod->limit_milli && !lacks &&
+            !limit_differs(pod->limit_milli, s->limits[i], s->rules->min_growth_percent))
+            s->limits[i] = pod->limit_milli;
     }
 }
 
-struct clearing market_slow_round(const struct round *r, const struct market_pod_rules *rules,
-                                  int64_t *ret_limits)
+/* With overcommit, the share holds even if limits then exceed what they may add up to: the request
+ * carries the share, and a limit below it would make the request worthless. A limit that is less
+ * than a tenth below can wait. A Guaranteed pod has its share as limit and no part in overcommit. */
+static void keep_shares(const struct settlement *s)
 {
-    int64_t *x = arena_array(r->arena, r->n, sizeof(*x)), total = 0;
+    for (size_t i = 0; i < s->r->n; i++) {
+        const struct market_pod *pod = s->r->pods[i];
+        int64_t least = (int64_t)pod->share_milli + 1;
+        if (pod->share_milli > 0 && s->limits[i] < least &&
+            (10 * s->limits[i] < 9 * least || s->limits[i] != pod->limit_milli))
+            s->limits[i] = MIN(least, market_pod_limit_max(pod, s->rules));
+    }
+}
+
+/* Decides the limits of all pods and makes their sum fit. */
+static void settle_limits(const struct settlement *s)
+{
+    int64_t total = 0;
+    for (size_t i = 0; i < s->r->n; i++) {
+        s->limits[i] = market_pod_next_limit(s->r->pods[i], s->rules, s->x[i], s->r->now_ns);
+        total += s->limits[i];
+    }
+    total -= forgo_headroom(s, total - s->capacity);
+    total -= reclaim_slack(s, total - s->capacity);
+    reduce_growth(s, total - s->capacity);
+    skip_small_growth(s);
+    keep_shares(s);
+}
+
+struct clearing market_slow_round(const struct round *r, const struct market_pod_rules *rules,
+                                  int64_t *ret_limits, int64_t *ret_requests)
+{
+    struct settlement s = { r, rules, r->capacity_milli, arena_array(r->arena, r->n, sizeof(*s.x)),
+                            ret_limits };
     for (size_t i = 0; i < r->n; i++)
         market_pod_close_window(r->pods[i], rules, r->now_ns);
-    enum market_supply supply = choose_supply(r, rules);
-    struct clearing clearing = clear_at_price(r, rules, supply, x);
+    market_node_guarantee(r, rules);
+    s.capacity = market_node_limits_capacity(r, rules) - r->reserved_milli;
+    s.capacity = MAX(s.capacity, INT64_C(0));
+    market_node_share(r, rules);
+    struct clearing clearing = market_node_price(r, rules);
+    int64_t wanted = clear_bids(&s, clearing.price), total = 0;
+    bool stuck = r->node->floor.below_kernel_minimum; /* no quota can be that low */
+    if (stuck)
+        for (size_t i = 0; i < r->n; i++)
+            ret_limits[i] = r->pods[i]->limit_milli;
+    else
+        settle_limits(&s);
+    market_node_requests(r, rules, ret_limits, false, ret_requests);
     for (size_t i = 0; i < r->n; i++) {
-        ret_limits[i] = market_pod_next_limit(r->pods[i], rules, x[i], r->now_ns);
+        if (r->pods[i]->guaranteed_qos)
+            ret_limits[i] = ret_requests[i]; /* its share; it has no part in overcommit */
         total += ret_limits[i];
     }
-    total -= forgo_headroom(r, ret_limits, total - r->capacity_milli);
-    total -= reclaim_slack(r, rules->min_change_percent, x, ret_limits, total - r->capacity_milli);
-    reduce_growth(r, ret_limits, total - r->capacity_milli);
-    skip_small_growth(r, rules, ret_limits);
+    r->node->wanted_milli = wanted;
+    r->node->limits_milli = total;
+    clearing.total_milli = total;
     return clearing;
 }
 
 void market_fast_round(const struct round *r, const struct market_pod_rules *rules,
-                       int64_t *ret_limits)
+                       int64_t *ret_limits, int64_t *ret_requests)
 {
-    int64_t room = r->capacity_milli;
+    bool overcommitted = rules->overcommit > 1 && r->node->kappa.kappa_milli > 0;
+    int64_t room = overcommitted ? r->capacity_milli * r->node->kappa.kappa_milli / 1000
+                                 : r->capacity_milli + r->node->lent_milli;
+    room -= r->reserved_milli;
     for (size_t i = 0; i < r->n; i++)
         room -= r->pods[i]->limit_milli;
     for (size_t i = 0; i < r->n; i++) {
         ret_limits[i] = market_pod_fast_step(r->pods[i], rules, room, r->now_ns);
         room -= ret_limits[i] - r->pods[i]->limit_milli;
     }
+    market_node_requests(r, rules, ret_limits, true, ret_requests);
 }

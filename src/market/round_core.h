@@ -4,25 +4,17 @@
 #ifndef FLYBALL_ROUND_CORE_H
 #define FLYBALL_ROUND_CORE_H
 
-#include "market_pod_core.h"
-
-struct round {
-    int64_t capacity_milli;
-    struct market_pod **pods; /* borrowed, in any order */
-    size_t n;
-    int64_t now_ns;
-    struct clear_scratch *scratch;
-    struct arena *arena; /* scratch for the duration of the call */
-};
+#include "node_core.h"
 
 /* The slow round. ret_limits[i] is the limit that pod i should have; its current limit means "no
- * change". The sum never exceeds capacity, unless the present limits already do and no reduction is
- * large enough to be worth a resize. */
+ * change"; ret_requests[i] is the request that goes with it. The limits never
+ * add up to more than market_node_limits_capacity(), unless the present ones already do and no
+ * reduction is large enough to be worth a resize, or a pod would be below its share. */
 struct clearing market_slow_round(const struct round *round, const struct market_pod_rules *rules,
-                                  int64_t *ret_limits);
+                                  int64_t *ret_limits, int64_t *ret_requests);
 
 /* The fast round: only raises limits, and only into CPU that no pod holds. */
 void market_fast_round(const struct round *round, const struct market_pod_rules *rules,
-                       int64_t *ret_limits);
+                       int64_t *ret_limits, int64_t *ret_requests);
 
 #endif

@@ -14,8 +14,8 @@
  * A fast round cannot take CPU from a pod. If a pod is throttled and no CPU is free, the next
  * slow round comes early, a third of its interval after the last one.
  *
- * The invariant: limits in force plus pending growth never exceed the capacity that the owner
- * reports, unless the limits in force already do. A pod that cannot be read keeps its limit, and
+ * The invariant: limits in force plus pending growth never exceed sampler_limits_capacity(), unless
+ * the limits in force already do, or a pod would be below its share. A pod that cannot be read keeps its limit, and
  * the others share the rest. */
 #include "sampler.h"
 
@@ -32,13 +32,28 @@ struct sampler {
     struct market_pod_rules rules;
     VEC(struct sampled *) pods; /* borrowed */
     struct clear_scratch scratch;
+    struct market_node node;
     struct timer timer, retry;
     int64_t due_ns, fast_due_ns, slow_due_ns; /* monotonic; 0: not running */
-    int64_t slow_ran_ns;
+    int64_t slow_ran_ns, sampled_ns;
     int64_t search_due_ns; /* monotonic; next search for pods that were not found for long */
     int retries;           /* of failed reads in this tick */
     uint64_t read_errors;
 };
+
+static bool takes_part(const struct sampled *pod)
+{
+    return pod->cgroup && pod->market.last_ns && !pod->excluded;
+}
+
+/* What a pod without a part in the market holds: all of its limit if it is not known what it uses. */
+static int64_t reserve_of(const struct sampled *pod)
+{
+    const struct market_pod *m = &pod->market;
+    if (!pod->excluded || !m->peak_n)
+        return MAX(m->limit_milli, pod->wanted_milli);
+    return MAX((int64_t)m->request_milli, MIN((int64_t)m->limit_milli, market_pod_need(m)));
+}
 
 /* ---- reading */
 
@@ -68,6 +83,18 @@ static bool find_cgroup(struct sampler *s, struct sampled *pod, bool search_all)
     return true;
 }
 
+/* Without overcommit, pressure decides nothing and is read once per slow round. An idle pod does
+ * not wait, so its file is not read either. */
+static void sample_pressure(const struct sampler *s, struct sampled *pod)
+{
+    int64_t usec = -1;
+    if (!(s->rules.overcommit > 1) || (!pod->market.second_milli && pod->market.waited_usec >= 0))
+        return;
+    if (cgroup_read_pressure(pod->cgroup, &usec) < 0)
+        usec = -1;
+    market_pod_sample_pressure(&pod->market, usec);
+}
+
 static bool sample_pod(struct sampler *s, struct sampled *pod, bool search_all)
 {
     struct demand_cpu_stat stat = pod->market.last;
@@ -79,6 +106,7 @@ static bool sample_pod(struct sampler *s, struct sampled *pod, bool search_all)
         return false;
     }
     market_pod_sample(&pod->market, &s->rules, stat, loop_exact_ns(s->o.loop));
+    sample_pressure(s, pod);
     pod->failures = 0;
     return true;
 }
@@ -97,12 +125,29 @@ static void on_retry_timer(struct timer *timer)
                   on_retry_timer);
 }
 
+/* Usage of the whole node, of which the rounds need only sums. */
+static void sample_node(struct sampler *s)
+{
+    auto_arena struct arena a = { 0 };
+    struct market_pod **pods = arena_array(&a, s->pods.n, sizeof(struct market_pod *));
+    int64_t now = loop_mono_ns(s->o.loop);
+    size_t n = 0;
+    for (size_t i = 0; i < s->pods.n; i++)
+        if (takes_part(s->pods.at[i]))
+            pods[n++] = &s->pods.at[i]->market;
+    int64_t cores = (s->o.cores ? s->o.cores : s->o.capacity)(s->o.context);
+    double seconds = s->sampled_ns ? (double)(now - s->sampled_ns) / 1e9 : 1;
+    market_node_sample(&s->node, pods, n, cores, seconds);
+    s->sampled_ns = now;
+}
+
 static void sample_all(struct sampler *s, bool search_all)
 {
     bool failed = false;
     s->o.tree->walks = WALKS_A_TICK;
     for (size_t i = 0; i < s->pods.n; i++)
         failed |= !sample_pod(s, s->pods.at[i], search_all);
+    sample_node(s);
     s->retries = 0;
     if (failed)
         timer_set(s->o.loop, &s->retry, loop_mono_ns(s->o.loop) + first_retry_ns, on_retry_timer);
@@ -111,11 +156,6 @@ static void sample_all(struct sampler *s, bool search_all)
 }
 
 /* ---- rounds */
-
-static bool takes_part(const struct sampled *pod)
-{
-    return pod->cgroup && pod->market.last_ns;
-}
 
 static int64_t pending_growth(const struct sampled *pod)
 {
@@ -129,30 +169,35 @@ static struct round make_round(struct sampler *s, struct arena *a, bool slow)
                        .pods = arena_array(a, s->pods.n, sizeof(struct market_pod *)),
                        .now_ns = loop_mono_ns(s->o.loop),
                        .scratch = &s->scratch,
-                       .arena = a };
+                       .arena = a,
+                       .node = &s->node };
     for (size_t i = 0; i < s->pods.n; i++) {
         struct sampled *pod = s->pods.at[i];
         if (takes_part(pod))
             r.pods[r.n++] = &pod->market;
         else
-            r.capacity_milli -= MAX(pod->market.limit_milli, pod->wanted_milli);
+            r.capacity_milli -= reserve_of(pod);
         if (takes_part(pod) && (!slow || r.now_ns < pod->market.boost_until_ns))
-            r.capacity_milli -= pending_growth(pod);
+            r.reserved_milli += pending_growth(pod);
     }
     r.capacity_milli = MAX(r.capacity_milli, (int64_t)0);
+    if (s->o.allocatable)
+        r.allocatable_milli = MAX(s->o.allocatable(s->o.context), (int64_t)1);
     return r;
 }
 
-static void request_limit(struct sampler *s, struct sampled *pod, int64_t limit_milli)
+static void request_limit(struct sampler *s, struct sampled *pod, int64_t limit_milli,
+                          int64_t request_milli)
 {
     pod->wanted_milli = milli32(limit_milli);
+    pod->wanted_request_milli = milli32(request_milli);
     s->o.resize(s->o.context, pod, limit_milli);
 }
 
 /* Is a pod still throttled because no CPU is free? */
 static bool is_starving(const struct sampler *s, const struct round *r, const int64_t *limits)
 {
-    int64_t room = r->capacity_milli;
+    int64_t room = sampler_limits_capacity(s) - r->reserved_milli;
     bool throttled = false;
     for (size_t i = 0; i < r->n; i++) {
         const struct sampled *pod = container_of(r->pods[i], struct sampled, market);
@@ -179,34 +224,49 @@ static void fast_round(struct sampler *s)
     note_fast_windows(s);
     struct round r = make_round(s, &a, false);
     int64_t *limits = arena_array(&a, r.n, sizeof(*limits));
-    market_fast_round(&r, &s->rules, limits);
+    int64_t *requests = arena_array(&a, r.n, sizeof(*requests));
+    market_fast_round(&r, &s->rules, limits, requests);
     for (size_t i = 0; i < r.n; i++) {
         struct sampled *pod = container_of(r.pods[i], struct sampled, market);
         if (limits[i] > pod->market.limit_milli && limits[i] > pod->wanted_milli)
-            request_limit(s, pod, limits[i]);
+            request_limit(s, pod, limits[i], requests[i]);
     }
     if (is_starving(s, &r, limits))
         s->slow_due_ns = MIN(s->slow_due_ns, s->slow_ran_ns + s->config.slow_ns / EARLY_PART);
 }
 
-/* The limit to request for a pod after a slow round; 0: no change. */
-static int64_t limit_to_request(const struct sampled *pod, int64_t limit_milli, int64_t now_ns)
+/* What to request for a pod after a slow round; limit 0: no change. */
+struct wish {
+    int64_t limit_milli, request_milli;
+};
+
+/* A request that is already in force, or on its way, is not requested again. */
+static struct wish wish_of(const struct sampled *pod, int64_t limit_milli, int64_t request_milli,
+                           int64_t now_ns, bool sets_requests)
 {
     if (now_ns < pod->market.boost_until_ns && pending_growth(pod))
         limit_milli = MAX(limit_milli, (int64_t)pod->wanted_milli);
-    int64_t requested = pod->wanted_milli ? pod->wanted_milli : pod->market.limit_milli;
-    return limit_milli == requested ? 0 : limit_milli;
+    int64_t limit = pod->wanted_milli ? pod->wanted_milli : pod->market.limit_milli;
+    int64_t request =
+        pod->wanted_request_milli ? pod->wanted_request_milli : pod->market.request_milli;
+    bool same = limit_milli == limit && (!sets_requests || request_milli == request ||
+                                         request_milli == pod->market.request_milli);
+    return same ? (struct wish){ 0 } : (struct wish){ limit_milli, request_milli };
 }
 
-/* Called first for shrinking, then for growing pods, so that the CPU is free when it is needed. */
+/* Called first for pods that give something back, then for those that grow, so that the CPU is free
+ * when it is needed. */
 static void request_limits(struct sampler *s, const struct round *r, const int64_t *limits,
-                           bool growth)
+                           const int64_t *requests, bool growth)
 {
     for (size_t i = 0; i < r->n; i++) {
         struct sampled *pod = container_of(r->pods[i], struct sampled, market);
-        int64_t limit = limit_to_request(pod, limits[i], r->now_ns);
-        if (limit && (limit > pod->market.limit_milli) == growth)
-            request_limit(s, pod, limit);
+        struct wish wish = wish_of(pod, limits[i], requests[i], r->now_ns, s->o.sets_requests);
+        bool grows = wish.limit_milli > pod->market.limit_milli ||
+                     (wish.limit_milli == pod->market.limit_milli &&
+                      wish.request_milli > pod->market.request_milli);
+        if (wish.limit_milli && grows == growth)
+            request_limit(s, pod, wish.limit_milli, wish.request_milli);
     }
 }
 
@@ -234,11 +294,13 @@ static void slow_round(struct sampler *s)
     s->slow_ran_ns = now;
     struct round r = make_round(s, &a, true);
     int64_t *limits = arena_array(&a, r.n, sizeof(*limits));
-    struct round_report report = { .clearing = market_slow_round(&r, &s->rules, limits),
+    int64_t *requests = arena_array(&a, r.n, sizeof(*requests));
+    struct round_report report = { .clearing = market_slow_round(&r, &s->rules, limits, requests),
                                    .capacity_milli = r.capacity_milli,
-                                   .pods = r.n };
-    request_limits(s, &r, limits, false);
-    request_limits(s, &r, limits, true);
+                                   .pods = r.n,
+                                   .node = &s->node };
+    request_limits(s, &r, limits, requests, false);
+    request_limits(s, &r, limits, requests, true);
     clear_scratch_done(&s->scratch); /* not needed again for 15 s */
     report.took_ns = clock_cpu_ns() - began;
     if (s->o.on_round)
@@ -282,6 +344,8 @@ void sampler_configure(struct sampler *s, const struct market_config *config)
     bool first = !s->due_ns;
     s->config = *config;
     s->rules = market_pod_rules_from(config);
+    if (!s->o.sets_requests)
+        market_pod_rules_set_overcommit(&s->rules, 1);
     if (first) {
         s->slow_ran_ns = now;
         timer_set(s->o.loop, &s->timer, s->due_ns = now, on_timer_tick);
@@ -293,6 +357,18 @@ void sampler_configure(struct sampler *s, const struct market_config *config)
 const struct market_pod_rules *sampler_rules(const struct sampler *s)
 {
     return &s->rules;
+}
+
+const struct market_node *sampler_node(const struct sampler *s)
+{
+    return &s->node;
+}
+
+int64_t sampler_limits_capacity(const struct sampler *s)
+{
+    int64_t capacity = s->o.capacity(s->o.context);
+    bool on = s->rules.overcommit > 1 && s->node.kappa.kappa_milli > 0;
+    return on ? capacity * s->node.kappa.kappa_milli / 1000 : capacity + s->node.lent_milli;
 }
 
 /* ---- life */
@@ -335,9 +411,14 @@ void sampler_remove(struct sampler *s, struct sampled *pod)
     last->place = pod->place;
 }
 
-void sampled_set_limit(struct sampled *pod, int64_t limit_milli, int64_t request_milli)
+void sampler_set_limit(struct sampled *pod, int64_t limit_milli, int64_t request_milli)
 {
-    market_pod_set_limit(&pod->market, limit_milli, request_milli);
+    struct market_pod *m = &pod->market;
+    if (m->limit_milli > 0 && limit_milli > m->limit_milli)
+        m->grown_ns = m->last_ns;
+    if (m->request_milli > 0 && request_milli != m->request_milli)
+        m->request_changed_ns = m->last_ns;
+    market_pod_set_limit(m, limit_milli, request_milli);
 }
 
 size_t sampler_count(const struct sampler *s)
