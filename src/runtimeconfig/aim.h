@@ -2,22 +2,19 @@
 #ifndef FLYBALL_AIM_H
 #define FLYBALL_AIM_H
 
+#include "../kube/own_write.h"
 #include "claims_core.h"
 #include "configs.h"
 #include "consumer.h"
-#include "own_write.h"
+#include "discovery_core.h"
 #include "runtimeconfig_metrics.h"
 #include "service_world.h"
 
-/* The server's answer to our last status write, used until the cache has it: otherwise a pass in between
- * would emit every event twice. */
-#define AIM_ECHO_NS (5 * NS_PER_S)
-struct aim_echo {
-    char *rv, *status; /* owned; NULL: no echo */
-    int64_t until_ns;  /* monotonic; after that, the cache is used in any case */
-};
+/* How long our own status is used if the watch does not deliver it; then the cache counts in any case. */
+#define AIM_OWN_WRITE_NS (5 * NS_PER_S)
 
 /* One object that names a configuration. Exists as long as the cache has it. */
+struct aim_sync;
 struct aim_tracked {
     struct aim_consumers *of;
     char *key; /* owned "namespace/name" */
@@ -26,10 +23,22 @@ struct aim_tracked {
     struct aim_claim_holder claim; /* AIMService: the path that it claims */
     bool conflict;                 /* AIMService: an older service or route owns the path */
     unsigned missing;              /* consecutive passes in which its configuration did not exist */
-    struct aim_echo echo;
-    struct aim_own_write status;
-    struct map applied;    /* "Kind name" to struct aim_applied; owned */
-    struct aim_turn *turn; /* in progress, in its own arena; NULL: none */
+    struct own_write status;       /* JSON */
+    struct aim_inspection *inspection; /* models: of their image; NULL: none yet; owned */
+    struct aim_sync *sync;             /* model sources; NULL: none yet; owned */
+    struct map applied;                /* "Kind name" to struct aim_applied; owned */
+};
+
+/* A discovery Job that was created and may not be in the cache yet; it counts as running meanwhile. */
+struct aim_recent_job {
+    uint64_t key; /* hash of namespace and name; 0: none */
+    int64_t until_ns;
+};
+
+/* The last artifact whose volume a quota allowed; it counts until the cache shows the volume. */
+struct aim_quota_grant {
+    char uid[64];
+    int64_t until_ns;
 };
 
 struct aim {
@@ -46,6 +55,9 @@ struct aim {
     struct aim_claims claims;
     int64_t conflicts;  /* number of services whose path another one owns */
     struct map foreign; /* "namespace/name" of an HTTPRoute to struct aim_foreign_route; owned */
+    struct aim_recent_job recent_jobs[DISCOVERY_JOBS_MAX];
+    struct aim_quota_grant quota_grant;
+    struct registry_inspector *inspector; /* of images; NULL: disabled */
     struct runtimeconfig_metrics metrics;
     bool stopping;
     bool primed; /* aim_link_all() has run */
@@ -65,8 +77,6 @@ void aim_consumers_done(struct aim_consumers *of);
 void aim_turn_call(struct aim_turn *t, const struct kube_request *request,
                    void (*then)(struct reconcile *r, const struct kube_reply *reply));
 void aim_turn_answered(struct aim_turn *t, const struct kube_reply *reply);
-struct aim_turn *aim_turn_get(
-    struct reconcile *r); /* NULL if its object was deleted in the meantime */
 
 /* ---- aim_apply.c: children */
 

@@ -69,8 +69,11 @@ bool aim_apply_covers(const struct json *live, const struct json *desired)
 static bool is_same_input(const struct aim_turn *t)
 {
     const struct json *old = t->status.old;
+    str hash = json_text(json_at(old, "effectiveRuntimeConfig", "hash", NULL));
+    if (!hash.n) /* the configuration was missing: what the children were made from */
+        hash = json_text(json_get(old, "lastConfigHash"));
     return json_int(json_get(old, "observedGeneration"), -1) == t->status.generation &&
-           str_eqc(json_text(json_at(old, "effectiveRuntimeConfig", "hash", NULL)), t->config.hash);
+           str_eqc(hash, t->config.hash);
 }
 
 static struct aim_applied *applied_entry(struct aim_tracked *tracked, str key)

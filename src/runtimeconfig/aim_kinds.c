@@ -19,6 +19,9 @@
             [AIM_CLUSTER_CONFIG] = { domain, "v1alpha1", "aimclusterruntimeconfigs",               \
                                      "AIMClusterRuntimeConfig", false },                           \
             [AIM_MODEL_CACHE] = { domain, "v1alpha1", "aimmodelcaches", "AIMModelCache", true },   \
+            [AIM_ARTIFACT] = { domain, "v1alpha1", "aimartifacts", "AIMArtifact", true },          \
+            [AIM_MODEL_SOURCE] = { domain, "v1alpha1", "aimclustermodelsources",                   \
+                                   "AIMClusterModelSource", false },                               \
         },                                                                                         \
     }
 

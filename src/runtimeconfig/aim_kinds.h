@@ -15,7 +15,9 @@ enum aim_kind {
     AIM_TEMPLATE,
     AIM_CLUSTER_TEMPLATE,
     AIM_TEMPLATE_CACHE,
-    AIM_MODEL_CACHE, /* created by AIM_TEMPLATE_CACHE */
+    AIM_MODEL_CACHE, /* created by AIM_TEMPLATE_CACHE, as is AIM_ARTIFACT */
+    AIM_ARTIFACT,
+    AIM_MODEL_SOURCE, /* names no configuration, but is reconciled like the others */
     AIM_CONSUMER_N,
     AIM_CONFIG = AIM_CONSUMER_N,
     AIM_CLUSTER_CONFIG,

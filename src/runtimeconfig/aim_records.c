@@ -20,6 +20,7 @@ static const struct field aim_fields[] = {
     { "spec.runtimeConfigName", F_WORD, offsetof(struct aim_record, config_name) },
     { "spec.modelName", F_WORD, offsetof(struct aim_record, model_name) },
     { "spec.image", F_STR, offsetof(struct aim_record, image) },
+    { "spec.routing.group", F_WORD, offsetof(struct aim_record, route_group) },
     { "status.status", F_WORD, offsetof(struct aim_record, word) },
     { "metadata.creationTimestamp", F_TIME, offsetof(struct aim_record, created_ns) },
 };
@@ -63,9 +64,12 @@ struct cache_spec aim_cache_spec(const struct resource *resource)
                                     [AIM_INDEX_IMAGE] = offsetof(struct aim_record, image) } };
 }
 
-const struct cache_spec aim_route_cache = { .resource = &aim_resource_httproutes,
-                                            .need = CACHE_IF_ALLOWED,
-                                            .keep = &route_kept };
+const struct cache_spec aim_route_cache = {
+    .resource = &aim_resource_httproutes,
+    .need = CACHE_IF_ALLOWED,
+    .keep = &route_kept,
+    .indexes = { [AIM_ROUTE_INDEX_OWNER] = offsetof(struct aim_route_record, owner_uid) }
+};
 const struct cache_spec aim_gateway_cache = { .resource = &aim_resource_gateways,
                                               .need = CACHE_IF_ALLOWED,
                                               .keep = &gateway_kept };

@@ -13,6 +13,7 @@ struct aim_record {
     str config_name;                                           /* spec.runtimeConfigName */
     str model_name;                                            /* templates: spec.modelName */
     str image;                                                 /* models: spec.image */
+    str route_group;                                           /* services: spec.routing.group */
     str word;                                                  /* status.status */
     str created;                                               /* creationTimestamp as text */
     int64_t generation, created_ns;
@@ -20,6 +21,8 @@ struct aim_record {
 };
 
 enum { AIM_INDEX_CONFIG, AIM_INDEX_MODEL, AIM_INDEX_IMAGE }; /* for cache_each_in() */
+
+enum { AIM_ROUTE_INDEX_OWNER }; /* of HTTPRoutes, by the uid of their owner */
 
 struct aim_route_record {
     struct record meta;

@@ -1,4 +1,5 @@
-/* AIMTemplateCache: see cache_controller.h and cache_core.h; AIMModelCache is in cache_model_controller.c.
+/* AIMTemplateCache: see cache_controller.h and cache_core.h; AIMModelCache is in cache_model_controller.c, template caches of the
+ * newer generation, which have artifacts instead, in templatecache_controller.c.
  *
  * Model caches are shared: one that already serves the source is used, whichever object created it. Those that we
  * create carry a label and no owner, so that a finished download outlives the template cache; unfinished ones are
@@ -14,6 +15,7 @@
 #include "service_finalizer.h"
 #include "service_view.h"
 #include "service_watch.h"
+#include "templatecache_controller.h"
 
 #define FINALIZER "template-cache-cleanup"
 
@@ -55,6 +57,10 @@ static void template_cache_observe_turn(struct aim_turn *t)
     struct cache_view *v = arena_new(t->r->arena, struct cache_view);
     const struct json *spec = json_get(t->object, "spec");
     str ref = json_text(json_get(spec, "templateRef"));
+    if (aim_templatecache_is_newer(t)) {
+        aim_templatecache_observe(t);
+        return;
+    }
     t->view = v;
     v->template_name = ref.n ? ref : json_text(json_get(spec, "templateName"));
     v->template = aim_service_find(t, AIM_TEMPLATE, v->template_name);
@@ -98,7 +104,7 @@ static str free_name(struct aim_turn *t, const struct cache_view *v, str name, s
 /* Finds a model cache for a source, or creates one. */
 static void ensure_source(struct aim_turn *t, struct cache_view *v, const struct json *source)
 {
-    str name = json_text(json_get(source, "name")), uri = json_text(json_get(source, "sourceUri"));
+    str name = aim_service_source_id(source), uri = json_text(json_get(source, "sourceUri"));
     str class = json_text(json_at(t->object, "spec", "storageClassName", NULL));
     const struct aim_cache_candidate *have = aim_cache_choose(v->candidates, v->n, uri, class);
     if (have) {
@@ -116,17 +122,15 @@ static void ensure_source(struct aim_turn *t, struct cache_view *v, const struct
 
 /* ---- deletion */
 
-/* Deletes unfinished model caches of this object; removes the finalizer when none is left. */
-static void delete_unfinished_caches(struct aim_turn *t)
+/* Deletes the unfinished objects of a kind that were created for this one; the label has its name. Returns how many. */
+static size_t delete_unfinished(struct aim_turn *t, enum aim_kind kind, const char *label_name)
 {
     struct arena *a = t->r->arena;
     const struct aim_record *r;
-    str key = aim_names_label_key(a, aim_kinds_of(t->aim)->group, "template-cache");
+    str key = aim_names_label_key(a, aim_kinds_of(t->aim)->group, label_name);
     str label = aim_names_label_value(a, t->name);
     size_t leaving = 0;
-    if (!aim_finalizer_has(t, FINALIZER))
-        return;
-    cache_each(r, aim_cache(t->aim, AIM_MODEL_CACHE)) {
+    cache_each(r, aim_cache(t->aim, kind)) {
         struct json *labels = NULL;
         if (!str_eq(r->meta.ns, t->ns) || r->deleting || aim_cache_is_available(r->word) ||
             !r->labels.n || json_parse(a, r->labels, &labels, NULL) < 0 ||
@@ -134,27 +138,43 @@ static void delete_unfinished_caches(struct aim_turn *t)
             continue;
         leaving++;
         aim_send(t, &(struct kube_request){ .verb = KUBE_DELETE,
-                                            .resource = model_cache_kind(t),
+                                            .resource = &aim_kinds_of(t->aim)->at[kind],
                                             .ns = t->ns,
                                             .name = r->meta.name });
     }
-    if (leaving)
+    return leaving;
+}
+
+/* Removes the finalizers, ours and that of the newer operator, when no unfinished cache is left. */
+static void delete_unfinished_caches(struct aim_turn *t)
+{
+    static const char *const finalizers[] = { FINALIZER, AIM_TEMPLATECACHE_FINALIZER };
+    if (!aim_finalizer_has(t, FINALIZER) && !aim_finalizer_has(t, AIM_TEMPLATECACHE_FINALIZER))
+        return;
+    if (delete_unfinished(t, AIM_MODEL_CACHE, "template-cache") +
+        delete_unfinished(t, AIM_ARTIFACT, "template-cache.name"))
         reconcile_again(t->r, NS_PER_S); /* until the watch shows that they are being deleted */
     else
-        aim_finalizer_send(t, FINALIZER, false);
+        aim_finalizer_release(t, finalizers, countof(finalizers));
 }
 
 /* Without a configuration no cache is created: its storage class and credentials are unknown. */
 static void template_cache_reconcile(struct aim_turn *t)
 {
+    bool newer = aim_templatecache_is_newer(t);
+    const char *finalizer = newer ? AIM_TEMPLATECACHE_FINALIZER : FINALIZER;
     struct cache_view *v = t->view;
-    const struct json *sources = aim_service_sources(v->template);
     if (t->deleting) {
         delete_unfinished_caches(t);
         return;
     }
-    if (!aim_finalizer_has(t, FINALIZER))
-        aim_finalizer_send(t, FINALIZER, true);
+    if (!aim_finalizer_has(t, finalizer))
+        aim_finalizer_send(t, finalizer, true);
+    if (newer) {
+        aim_templatecache_reconcile(t);
+        return;
+    }
+    const struct json *sources = aim_service_sources(v->template);
     v->facts.sources = json_len(sources);
     if (v->facts.config_missing)
         return;
@@ -167,6 +187,10 @@ static void template_cache_set_status(struct aim_turn *t)
 {
     struct cache_view *v = t->view;
     struct aim_status *s = &t->status;
+    if (aim_templatecache_is_newer(t)) {
+        aim_templatecache_set_status(t);
+        return;
+    }
     struct aim_cache_state state = aim_cache_template_state(s->a, &v->facts);
     bool warm = aim_cache_is_available(str_c(state.status)),
          failed = !strcmp(state.status, "Failed");
@@ -190,20 +214,18 @@ static void on_template_change(struct controller *c, const struct record *old,
                                const struct record *now)
 {
     const struct record *any = now ? now : old;
-    if (aim_watch_has_changed((const struct aim_record *)(const void *)old,
-                              (const struct aim_record *)(const void *)now))
+    if (aim_watch_has_changed(old, now))
         aim_watch_enqueue_mentioning(controller_context(c), any->ns, &any->name, 1);
 }
 
-/* Any model cache of the namespace may serve a source that waits for one. */
-static void on_model_cache_change(struct controller *c, const struct record *old,
-                                  const struct record *now)
+/* Any model cache or artifact of the namespace may serve a source that waits for one. */
+static void on_source_cache_change(struct controller *c, const struct record *old,
+                                   const struct record *now)
 {
     const struct aim_consumers *of = controller_context(c);
     const struct record *any = now ? now : old;
     const struct aim_record *r;
-    if (!aim_watch_has_changed((const struct aim_record *)(const void *)old,
-                               (const struct aim_record *)(const void *)now))
+    if (!aim_watch_has_changed(old, now))
         return;
     cache_each(r, of->cache)
         if (str_eq(r->meta.ns, any->ns))
@@ -215,7 +237,8 @@ static int template_cache_start(struct aim_consumers *of, err_t *e)
     (void)e;
     controller_watch(of->controller, aim_cache(of->aim, AIM_TEMPLATE), on_template_change);
     controller_watch(of->controller, aim_cache(of->aim, AIM_CLUSTER_TEMPLATE), on_template_change);
-    controller_watch(of->controller, aim_cache(of->aim, AIM_MODEL_CACHE), on_model_cache_change);
+    controller_watch(of->controller, aim_cache(of->aim, AIM_MODEL_CACHE), on_source_cache_change);
+    controller_watch(of->controller, aim_cache(of->aim, AIM_ARTIFACT), on_source_cache_change);
     return 0;
 }
 

@@ -4,7 +4,7 @@
  *           status: the worst of them                   --> Job (download), deleted 10 minutes after it ends
  *
  * A finished job is deleted by its TTL. The state therefore does not depend on the job alone: a cache that was
- * Available stays so while its volume is bound, and is not downloaded again. */
+ * Available stays so while the volume that was filled is bound, and is not downloaded again. */
 #include "cache_core.h"
 
 #include "../base/quantity.h"
@@ -64,6 +64,9 @@ static struct aim_cache_state state_of_download(struct arena *a,
 {
     struct aim_cache_state s =
         make_state("Progressing", "Downloading", S("The model is being downloaded"));
+    if (f->filling.stale)
+        return make_state("Progressing", "VolumeReplaced",
+                          S("The volume with the model was deleted; it is downloaded again"));
     switch (f->job) {
     case AIM_CACHE_JOB_DONE:
         return make_state("Available", "CacheReady", S("The model is cached in its volume"));
@@ -72,10 +75,10 @@ static struct aim_cache_state state_of_download(struct arena *a,
                           arena_printf(a, "The download failed: " STR_FMT,
                                        STR_ARG(f->job_message)));
     case AIM_CACHE_JOB_ABSENT:
-        if (f->was_available &&
+        if (f->was_available && !f->filling.replaced &&
             f->volume == AIM_CACHE_VOLUME_BOUND) /* the finished job was deleted */
             return make_state("Available", "CacheReady", S("The model is cached in its volume"));
-        s.wants_job = true;
+        s.wants_job = !f->job_leaving;
         return s;
     default:
         return s;
@@ -83,11 +86,10 @@ static struct aim_cache_state state_of_download(struct arena *a,
 }
 
 /* The volume comes first, then the download: the job cannot start without it. */
-struct aim_cache_state aim_cache_model_state(struct arena *a, const struct aim_cache_model_facts *f)
+static struct aim_cache_state state_of_volume(struct arena *a,
+                                              const struct aim_cache_model_facts *f)
 {
     struct aim_cache_state s;
-    if (f->config_missing)
-        return make_state("Failed", "RuntimeConfigMissing", f->config_message);
     switch (f->volume) {
     case AIM_CACHE_VOLUME_ABSENT:
         if (!f->size_known)
@@ -104,6 +106,16 @@ struct aim_cache_state aim_cache_model_state(struct arena *a, const struct aim_c
     default:
         return state_of_download(a, f);
     }
+}
+
+/* A job of another volume is deleted in any state: a volume that is being deleted waits for its pods. */
+struct aim_cache_state aim_cache_model_state(struct arena *a, const struct aim_cache_model_facts *f)
+{
+    if (f->config_missing)
+        return make_state("Failed", "RuntimeConfigMissing", f->config_message);
+    struct aim_cache_state s = state_of_volume(a, f);
+    s.drops_job = f->filling.stale;
+    return s;
 }
 
 /* ---- a model cache's children */
@@ -259,8 +271,7 @@ struct json *aim_cache_model_cache(struct arena *a, const char *group,
     struct json *cache = json_new_obj(a), *metadata = json_make(a, cache, "metadata", NULL);
     struct json *labels = json_make(a, metadata, "labels", NULL);
     struct json *spec = json_make(a, cache, "spec", NULL);
-    json_set_str(a, metadata, "name",
-                 aim_names_model_cache(a, json_text(json_get(source, "name"))));
+    json_set_str(a, metadata, "name", aim_names_model_cache(a, aim_service_source_id(source)));
     json_set_str(a, metadata, "namespace", meta_text(template_cache, "namespace"));
     json_set_str(a, labels, "app.kubernetes.io/managed-by", S("aim-controller"));
     json_set_str(a, labels, aim_names_label_key(a, group, "template-cache").p,

@@ -6,6 +6,7 @@
 #ifndef FLYBALL_CACHE_CORE_H
 #define FLYBALL_CACHE_CORE_H
 
+#include "filling_core.h"
 #include "runtimeconfig_spec.h"
 
 /* Default image of the download job; spec.modelDownloadImage takes precedence. */
@@ -36,6 +37,8 @@ struct aim_cache_model_facts {
     enum aim_cache_volume_phase volume;
     enum aim_cache_job_phase job;
     str job_message; /* why it failed */
+    struct aim_filling filling;
+    bool job_leaving; /* it is being deleted: its successor waits */
 };
 
 struct aim_cache_state {
@@ -43,6 +46,7 @@ struct aim_cache_state {
     const char *reason;
     str message;
     bool wants_volume, wants_job; /* must be created now */
+    bool drops_job;               /* belongs to another volume: must be deleted now */
 };
 
 struct aim_cache_state aim_cache_model_state(struct arena *a,

@@ -10,7 +10,16 @@
 struct cache_model_view {
     struct aim_cache_state state;
     str claim_name;
+    const struct json *job;
+    struct aim_filling filling;
 };
+
+/* One that is being deleted counts as absent. */
+static const struct json *child(struct aim_turn *t, struct cache *cache, str name)
+{
+    const struct aim_child_record *r = cache_get(cache, t->ns, name);
+    return r && !r->deleting ? aim_child_object(t->r->arena, r) : NULL;
+}
 
 /* Reads the claim and the job from the caches and decides the state. */
 static void model_cache_observe_turn(struct aim_turn *t)
@@ -20,9 +29,10 @@ static void model_cache_observe_turn(struct aim_turn *t)
     struct cache_model_view *v = arena_new(a, struct cache_model_view);
     t->view = v;
     v->claim_name = aim_names_model_cache_volume(a, t->name);
-    const struct json *claim = aim_child_object(a, cache_get(w->claims, t->ns, v->claim_name));
+    const struct json *claim = child(t, w->claims, v->claim_name);
     str job_name = arena_printf(a, STR_FMT "-cache-download", STR_ARG(t->name));
-    const struct json *job = aim_child_object(a, cache_get(w->jobs, t->ns, job_name));
+    v->job = child(t, w->jobs, job_name);
+    v->filling = aim_filling(a, aim_kinds_of(t->aim)->group, t->status.old, claim, v->job);
     str class = json_text(json_at(claim, "spec", "storageClassName", NULL));
     struct aim_cache_model_facts f = {
         .config_missing = t->config.outcome == RESOLVE_MISSING,
@@ -30,8 +40,10 @@ static void model_cache_observe_turn(struct aim_turn *t)
         .was_available = aim_cache_is_available(json_text(json_get(t->status.old, "status"))),
         .size_known = aim_cache_bytes(t->object) > 0,
         .volume = aim_cache_volume_phase(claim, aim_world_binds_late(w, class)),
+        .filling = v->filling,
+        .job_leaving = !v->job && cache_get(w->jobs, t->ns, job_name),
     };
-    f.job = aim_cache_job_phase(job, &f.job_message);
+    f.job = aim_cache_job_phase(v->job, &f.job_message);
     v->state = aim_cache_model_state(a, &f);
 }
 
@@ -41,6 +53,7 @@ static void create_child(struct aim_turn *t, const struct resource *resource, st
     aim_apply(t, resource, NULL, child);
 }
 
+/* Children that exist are not applied again; the state wants only what is missing. */
 static void model_cache_reconcile(struct aim_turn *t)
 {
     const struct cache_model_view *v = t->view;
@@ -50,9 +63,14 @@ static void model_cache_reconcile(struct aim_turn *t)
     if (v->state.wants_volume)
         create_child(t, &aim_resource_claims,
                      aim_cache_claim(t->r->arena, group, t->object, &t->settings));
-    if (v->state.wants_job)
-        create_child(t, &aim_resource_jobs,
-                     aim_cache_job(t->r->arena, group, t->object, &t->settings));
+    if (v->state.drops_job)
+        aim_delete_job(t, t->ns, json_text(json_at(v->job, "metadata", "name", NULL)),
+                       json_text(json_at(v->job, "metadata", "uid", NULL)));
+    if (v->state.wants_job) {
+        struct json *job = aim_cache_job(t->r->arena, group, t->object, &t->settings);
+        aim_filling_mark(t->r->arena, group, job, v->filling.uid);
+        create_child(t, &aim_resource_jobs, job);
+    }
 }
 
 static void model_cache_set_status(struct aim_turn *t)
@@ -63,6 +81,8 @@ static void model_cache_set_status(struct aim_turn *t)
          failed = !strcmp(state->status, "Failed");
     aim_status_text(&t->status, "status", str_c(state->status));
     aim_status_text(&t->status, "persistentVolumeClaim", v->claim_name);
+    if (done && v->filling.uid.n)
+        aim_status_text(&t->status, AIM_FILLING_FIELD, v->filling.uid);
     aim_status_set(&t->status, "Ready", done, state->reason, state->message);
     aim_status_set(&t->status, "Progressing", !done && !failed, state->reason, state->message);
     aim_status_set(&t->status, "Failure", failed, failed ? state->reason : "NoFailure",

@@ -26,6 +26,10 @@ static void put_key(struct buf *out, const struct aim_claim_place *p, str path)
     buf_clear(out);
     buf_printf(out, STR_FMT "/" STR_FMT " " STR_FMT, STR_ARG(p->gateway_ns), STR_ARG(p->gateway),
                STR_ARG(path));
+    if (p->host.n)
+        buf_printf(out, "\nhost " STR_FMT, STR_ARG(p->host));
+    if (p->header.n)
+        buf_printf(out, "\nheader " STR_FMT, STR_ARG(p->header));
 }
 
 static void notify_others(const struct aim_claims *c, const struct aim_claim *claim,

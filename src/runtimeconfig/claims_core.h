@@ -1,4 +1,4 @@
-/* Which service or route claims which path of which gateway: services by their plans, other HTTPRoutes by
+/* Which service or route claims which path, or which model name in a header, of which gateway: services by their plans, other HTTPRoutes by
  * their rules. A gateway accepts two routes with the same path and silently serves only the older one, so
  * conflicts are detected here first.
  *
@@ -23,6 +23,8 @@ struct aim_claim_holder {
 
 struct aim_claim_place {
     str gateway_ns, gateway, section, path; /* section "": all listeners */
+    str host;                               /* "": all host names */
+    str header;                             /* "name: value", the name in lower case; "": a path */
 };
 
 struct aim_claims {

@@ -39,7 +39,7 @@ static struct json *failing_names(struct arena *a, const struct aim_config *conf
 {
     str *names = arena_array(a, config->failing, sizeof(*names));
     size_t n = 0;
-    for (const struct aim_config_link *l = config->first; l; l = l->next)
+    list_each(const struct aim_config_link, l, &config->consumers, item)
         if (l->failing)
             names[n++] = arena_printf(a, STR_FMT "/" STR_FMT, STR_ARG(l->ns), STR_ARG(l->name));
     if (n)
@@ -85,11 +85,25 @@ static void put_template_valid(struct arena *a, const struct aim_config *config,
         aim_status_event(s, true, c.reason, c.message);
 }
 
+/* Definitions with the rule refuse credentials in a cluster configuration, but one may have been stored before, or by a
+ * server that does not evaluate the rule. Absent if all is well, so that no status is written for it. */
+static void put_accepted(const struct aim_config *config, struct aim_status *s)
+{
+    if (!config->spec.refused_credentials) {
+        aim_status_drop_condition(s, "Accepted");
+        return;
+    }
+    if (aim_status_set(s, "Accepted", false, RUNTIMECONFIG_CREDENTIALS,
+                       S(RUNTIMECONFIG_CREDENTIALS_TEXT)))
+        aim_status_event(s, true, RUNTIMECONFIG_CREDENTIALS, S(RUNTIMECONFIG_CREDENTIALS_TEXT));
+}
+
 /* The hash and its time change only with the spec, so that counts do not touch them. */
 static void build_status(struct aim *aim, const struct aim_config *config, struct aim_status *s)
 {
     char now[RFC3339_TEXT_MAX];
     put_template_valid(s->a, config, s);
+    put_accepted(config, s);
     json_set(s->a, s->next, S("consumers"), make_consumers(s->a, aim, config));
     if (str_eqc(json_text(json_get(s->old, "hash")), config->kept.hash))
         return;
@@ -116,13 +130,13 @@ static struct reconciled reconcile_config(struct reconcile *r, enum aim_kind kin
         return reconciled();
     for (const struct aim_event *e = s.events; e; e = e->next)
         events_emit(manager_events(aim->manager),
-                    &(struct event){ .resource = &aim->kinds->at[kind],
-                                     .ns = r->ns,
-                                     .name = r->name,
-                                     .uid = record->meta.uid,
-                                     .warning = e->warning,
-                                     .reason = e->reason,
-                                     .message = e->message });
+                    &(struct kube_event){ .resource = &aim->kinds->at[kind],
+                                          .ns = r->ns,
+                                          .name = r->name,
+                                          .uid = record->meta.uid,
+                                          .warning = e->warning,
+                                          .reason = e->reason,
+                                          .message = e->message });
     reconcile_status(r, &aim->kinds->at[kind], patch);
     return reconciled();
 }

@@ -1,35 +1,22 @@
 /* Configurations and their consumers: see configs.h.
  *
- *     by_key  "ns/name" -> aim_config --first--> link <-> link <-> link     one per consumer
+ *     by_key  "ns/name" -> aim_config -> list of aim_config_link, one per consumer
  *
  * Keys are owned by the configurations and borrowed by the map; links are part of struct aim_tracked. The counts of a
  * configuration always match its list. */
 #include "configs.h"
 
-str aim_key(char out[static AIM_KEY_MAX], str ns, str name)
-{
-    if (ns.n + 1 + name.n > AIM_KEY_MAX)
-        return S("");
-    memcpy(out, ns.p ? ns.p : "", ns.n);
-    out[ns.n] = '/';
-    memcpy(out + ns.n + 1, name.p ? name.p : "", name.n);
-    return (str){ out, ns.n + 1 + name.n };
-}
+#include "../kube/object_key.h"
 
 struct aim_config *aim_configs_find(const struct aim_configs *c, str ns, str name)
 {
-    char key[AIM_KEY_MAX];
-    return map_get(&c->by_key, aim_key(key, ns, name));
+    return object_key_find(&c->by_key, ns, name);
 }
 
 static struct aim_config *add_config(struct aim_configs *c, str ns, str name)
 {
-    char text[AIM_KEY_MAX];
-    str key = aim_key(text, ns, name);
     struct aim_config *config = mem_zero(1, sizeof(*config));
-    config->key = mem_dup(key.p, key.n);
-    config->ns = (str){ config->key, ns.n };
-    config->name = (str){ config->key + ns.n + 1, name.n };
+    config->key = object_key_new(ns, name, &config->ns, &config->name);
     config->cluster = !ns.n;
     map_put(&c->by_key, str_c(config->key), config);
     return config;
@@ -58,10 +45,10 @@ struct aim_config *aim_configs_put(struct aim_configs *c, const struct resource 
 /* Consumers stay tracked but are left without a configuration; the caller links them again. */
 static void free_config(struct aim_config *config)
 {
-    for (struct aim_config_link *l = config->first, *next; l; l = next) {
-        next = l->next;
+    for (struct aim_config_link *l;
+         (l = list_first(&config->consumers, struct aim_config_link, item));) {
+        list_remove(&l->item);
         l->config = NULL;
-        l->next = l->previous = NULL;
     }
     arena_done(&config->arena);
     free(config->key);
@@ -86,13 +73,7 @@ void aim_configs_done(struct aim_configs *c)
 
 static void unlink_from(struct aim_config *config, struct aim_config_link *link)
 {
-    if (link->next)
-        link->next->previous = link->previous;
-    if (link->previous)
-        link->previous->next = link->next;
-    else
-        config->first = link->next;
-    link->next = link->previous = NULL;
+    list_remove(&link->item);
     config->total--;
     config->by_kind[link->kind]--;
     config->failing -= link->failing;
@@ -109,10 +90,7 @@ bool aim_config_link_to(struct aim_config_link *link, struct aim_config *config,
     link->failing = failing;
     if (!config)
         return true;
-    link->next = config->first;
-    if (link->next)
-        link->next->previous = link;
-    config->first = link;
+    list_prepend(&config->consumers, &link->item);
     config->total++;
     config->by_kind[link->kind]++;
     config->failing += failing;

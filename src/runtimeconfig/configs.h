@@ -3,6 +3,7 @@
 #ifndef FLYBALL_CONFIGS_H
 #define FLYBALL_CONFIGS_H
 
+#include "../base/list.h"
 #include "../base/map.h"
 #include "aim_records.h"
 #include "resolve_core.h"
@@ -13,7 +14,7 @@ struct aim_config;
 /* A consumer in the list of its configuration; embedded in struct aim_tracked. */
 struct aim_config_link {
     struct aim_config *config; /* NULL: no configuration applies */
-    struct aim_config_link *next, *previous;
+    struct list_item item;     /* in the list of `config` */
     enum aim_kind kind;
     bool failing; /* has no path because of its configuration */
     str ns, name; /* borrowed from the owner */
@@ -26,17 +27,13 @@ struct aim_config {
     struct arena arena; /* holds the object */
     struct aim_resolve_config kept;
     struct runtimeconfig_spec spec;
-    struct aim_config_link *first; /* list of consumers, unordered */
+    struct list consumers; /* struct aim_config_link, unordered */
     size_t total, failing, by_kind[AIM_CONSUMER_N];
 };
 
 struct aim_configs {
     struct map by_key; /* owned */
 };
-
-/* "namespace/name"; "" if it is longer than any valid name. */
-enum { AIM_KEY_MAX = 600 };
-str aim_key(char out[static AIM_KEY_MAX], str ns, str name);
 
 void aim_configs_done(struct aim_configs *c);
 

@@ -6,17 +6,19 @@
  *     answers -----------+--> pending == 0 --> finish_turn: set_status hooks, one status write
  *
  * The status is therefore written once per turn, after all writes are answered, and can report their failures. A
- * turn lives in the arena of its reconcile; `tracked->turn` is how an answer finds it. */
+ * turn lives in the arena of its reconcile. */
 #include "aim.h"
 
 #include "../base/log.h"
+#include "../kube/object_key.h"
+#include "model_inspection.h"
+#include "modelsource_controller.h"
 
 /* ---- tracked objects */
 
 struct aim_tracked *aim_consumer_find(const struct aim_consumers *of, str ns, str name)
 {
-    char key[AIM_KEY_MAX];
-    return map_get(&of->tracked, aim_key(key, ns, name));
+    return object_key_find(&of->tracked, ns, name);
 }
 
 /* The entry of an object, created on first use. Texts are parts of its key, which it owns. */
@@ -24,26 +26,15 @@ struct aim_tracked *aim_consumer_put(struct aim_consumers *of, const struct aim_
 {
     struct aim_tracked *one = aim_consumer_find(of, r->meta.ns, r->meta.name);
     if (!one) {
-        char text[AIM_KEY_MAX];
-        str key = aim_key(text, r->meta.ns, r->meta.name);
         one = mem_zero(1, sizeof(*one));
         one->of = of;
-        one->key = mem_dup(key.p, key.n);
-        one->ns = (str){ one->key, r->meta.ns.n };
-        one->name = (str){ one->key + r->meta.ns.n + 1, r->meta.name.n };
+        one->key = object_key_new(r->meta.ns, r->meta.name, &one->ns, &one->name);
         one->link = (struct aim_config_link){ .kind = of->kind, .ns = one->ns, .name = one->name };
         one->claim = (struct aim_claim_holder){ .ns = one->ns, .name = one->name };
         map_put(&of->tracked, str_c(one->key), one);
     }
     one->claim.created_ns = r->created_ns;
     return one;
-}
-
-static void echo_clear(struct aim_echo *e)
-{
-    free(e->rv);
-    free(e->status);
-    *e = (struct aim_echo){ 0 };
 }
 
 /* Releases the path and the link first: both may enqueue other objects. */
@@ -54,7 +45,9 @@ static void free_tracked(struct aim *aim, struct aim_tracked *one)
     if (aim_config_link_to(&one->link, NULL, false) && config)
         aim_config_enqueue(aim, config);
     aim_apply_forget(one);
-    echo_clear(&one->echo);
+    aim_inspection_free(one->inspection);
+    aim_sync_free(one->sync);
+    own_write_done(&one->status);
     free(one->key);
     free(one);
 }
@@ -66,6 +59,7 @@ void aim_consumer_drop(struct aim_consumers *of, str ns, str name)
         return;
     map_del(&of->tracked, str_c(one->key));
     free_tracked(of->aim, one);
+    controller_abandon(of->controller, ns, name);
 }
 
 void aim_consumers_done(struct aim_consumers *of)
@@ -77,10 +71,9 @@ void aim_consumers_done(struct aim_consumers *of)
 
 /* ---- end of a turn */
 
-struct aim_turn *aim_turn_get(struct reconcile *r)
+static int64_t mono_ns(const struct aim_turn *t)
 {
-    struct aim_tracked *tracked = aim_consumer_find(r->context, r->ns, r->name);
-    return tracked ? tracked->turn : NULL;
+    return loop_mono_ns(manager_loop(t->aim->manager));
 }
 
 /* Events are emitted only together with a status that changed, so that a repeated pass repeats none. */
@@ -88,33 +81,26 @@ static void emit_events(const struct aim_turn *t)
 {
     for (const struct aim_event *e = t->status.events; e; e = e->next)
         events_emit(manager_events(t->aim->manager),
-                    &(struct event){ .resource = &t->aim->kinds->at[t->of->kind],
-                                     .ns = t->ns,
-                                     .name = t->name,
-                                     .uid = t->uid,
-                                     .warning = e->warning,
-                                     .reason = e->reason,
-                                     .message = e->message });
+                    &(struct kube_event){ .resource = &t->aim->kinds->at[t->of->kind],
+                                          .ns = t->ns,
+                                          .name = t->name,
+                                          .uid = t->uid,
+                                          .warning = e->warning,
+                                          .reason = e->reason,
+                                          .message = e->message });
 }
 
-/* Keeps the answer as an echo, so that the next pass sees our own status even if the cache does not have it yet. */
+/* The status is held, because the turn may also have written finalizers. */
 static void on_status_written(struct reconcile *r, const struct kube_reply *reply)
 {
-    struct aim_turn *t = aim_turn_get(r);
-    if (t && aim_own_write_end(&t->tracked->status, reply))
-        reconcile_again(r, AIM_ECHO_NS);
-    if (!t || reply->reason == KUBE_NOT_FOUND)
-        return;
-    if (reply->failure) {
-        reconcile_fail(r, reply->failure);
-        return;
-    }
-    struct aim_echo *echo = &t->tracked->echo;
-    str status = json_to_str(r->arena, json_get(reply->object, "status"));
-    str rv = json_text(json_at(reply->object, "metadata", "resourceVersion", NULL));
-    echo_clear(echo);
-    *echo = (struct aim_echo){ mem_dup(rv.p, rv.n), mem_dup(status.p, status.n),
-                               loop_mono_ns(manager_loop(t->aim->manager)) + AIM_ECHO_NS };
+    struct aim_turn *t = r->turn;
+    struct own_write *own = &t->tracked->status;
+    if (own_write_end(own, reply, t->rv, json_to_str(r->arena, json_get(reply->object, "status"))))
+        reconcile_again(r, AIM_OWN_WRITE_NS);
+    if (!reply->failure)
+        own_write_hold(own, mono_ns(t) + AIM_OWN_WRITE_NS);
+    else if (reply->reason != KUBE_NOT_FOUND)
+        reconcile_fail_call(r, reply);
 }
 
 /* A merge patch of the difference; nothing is sent if there is none. */
@@ -124,15 +110,8 @@ static void write_status(struct aim_turn *t)
     if (!patch)
         return;
     emit_events(t);
-    aim_own_write_begin(&t->tracked->status);
-    reconcile_call(t->r,
-                   &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
-                                           .resource = &t->aim->kinds->at[t->of->kind],
-                                           .ns = t->ns,
-                                           .name = t->name,
-                                           .subresource = "status",
-                                           .body = kube_status_body(t->r->arena, patch) },
-                   on_status_written);
+    own_write_begin(&t->tracked->status);
+    reconcile_status_then(t->r, &t->aim->kinds->at[t->of->kind], patch, on_status_written);
 }
 
 /* All writes are answered: lets each part set its conditions, writes the status, and retries if a write failed. */
@@ -147,7 +126,8 @@ static void finish_turn(struct aim_turn *t)
         write_status(t);
     if (t->write_failure) {
         aim_apply_forget(t->tracked);
-        reconcile_fail(t->r, t->write_failure);
+        reconcile_fail_call(t->r, &(struct kube_reply){ .failure = t->write_failure,
+                                                        .reason = t->write_reason });
     }
 }
 
@@ -180,18 +160,15 @@ void aim_turn_answered(struct aim_turn *t, const struct kube_reply *reply)
 
 static void on_child_written(struct reconcile *r, const struct kube_reply *reply)
 {
-    struct aim_turn *t = aim_turn_get(r);
-    if (t)
-        aim_turn_answered(t, reply);
+    aim_turn_answered(r->turn, reply);
 }
 
 static void on_child_deleted(struct reconcile *r, const struct kube_reply *reply)
 {
-    struct aim_turn *t = aim_turn_get(r);
-    if (t && reply->reason == KUBE_NOT_FOUND)
-        turn_release(t);
-    else if (t)
-        aim_turn_answered(t, reply);
+    if (reply->reason == KUBE_NOT_FOUND)
+        turn_release(r->turn);
+    else
+        aim_turn_answered(r->turn, reply);
 }
 
 void aim_apply(struct aim_turn *t, const struct resource *resource, const struct json *live,
@@ -205,35 +182,35 @@ void aim_send(struct aim_turn *t, const struct kube_request *request)
     aim_turn_call(t, request, request->verb == KUBE_DELETE ? on_child_deleted : on_child_written);
 }
 
+/* Without a policy the pods of a Job would be left behind. */
+void aim_delete_job(struct aim_turn *t, str ns, str name, str uid)
+{
+    struct json *body = json_new_obj(t->r->arena);
+    json_set_str(t->r->arena, body, "propagationPolicy", S("Background"));
+    json_set_str(t->r->arena, json_make(t->r->arena, body, "preconditions", NULL), "uid", uid);
+    aim_send(t, &(struct kube_request){ .verb = KUBE_DELETE,
+                                        .resource = &aim_resource_jobs,
+                                        .ns = ns,
+                                        .name = name,
+                                        .body = json_to_str(t->r->arena, body) });
+}
+
 struct json *aim_owner(struct aim_turn *t)
 {
-    struct arena *a = t->r->arena;
-    const struct resource *resource = &t->aim->kinds->at[t->of->kind];
-    struct json *owner = json_new_obj(a), *owners = json_new_arr(a);
-    json_set_str(a, owner, "apiVersion",
-                 arena_printf(a, "%s/%s", resource->group, resource->version));
-    json_set_str(a, owner, "kind", str_c(resource->kind));
-    json_set_str(a, owner, "name", t->name);
-    json_set_str(a, owner, "uid", t->uid);
-    json_set_bool(a, owner, "controller", true);
-    json_set_bool(a, owner, "blockOwnerDeletion", true);
-    json_push(a, owners, owner);
-    return owners;
+    return kube_owners(t->r->arena,
+                       &(struct kube_owner){ .resource = &t->aim->kinds->at[t->of->kind],
+                                             .name = t->name,
+                                             .uid = t->uid,
+                                             .is_controller = true });
 }
 
 /* ---- start of a turn */
 
-/* The status to start from: the echo of our own write while it is valid, otherwise the cached one. */
+/* The status to start from: our own write while it is pending, otherwise the cached one. */
 static const struct json *last_status(struct aim_turn *t)
 {
-    struct aim_echo *echo = &t->tracked->echo;
-    bool holds = echo->rv && !str_eqc(t->rv, echo->rv) &&
-                 loop_mono_ns(manager_loop(t->aim->manager)) < echo->until_ns;
-    struct json *status = NULL;
-    if (holds && json_parse(t->r->arena, str_c(echo->status), &status, NULL) == 0)
-        return status;
-    echo_clear(echo);
-    return json_get(t->object, "status");
+    const struct json *own = own_write_json(&t->tracked->status, t->r->arena, t->rv, mono_ns(t));
+    return own ? own : json_get(t->object, "status");
 }
 
 /* Creates the turn in the arena of the reconcile. */
@@ -243,10 +220,10 @@ static struct aim_turn *begin_turn(struct reconcile *r, struct aim_consumers *of
     struct aim_turn *t = arena_new(r->arena, struct aim_turn);
     const struct resource *resource = &of->aim->kinds->at[of->kind];
     t->r = r;
+    r->turn = t;
     t->aim = of->aim;
     t->of = of;
     t->tracked = aim_consumer_put(of, record);
-    t->tracked->turn = t;
     t->object = aim_record_object(r->arena, resource, record);
     t->ns = r->ns;
     t->name = r->name;

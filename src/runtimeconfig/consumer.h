@@ -22,6 +22,7 @@
 struct aim;
 struct aim_consumers;
 struct aim_turn;
+struct aim_discovery;
 struct aim_tracked;
 struct aim_world;
 
@@ -43,7 +44,7 @@ struct aim_consumers { /* all objects of one kind */
 };
 
 struct aim_turn {
-    struct reconcile *r;
+    struct reconcile *r; /* whose `turn` this is */
     struct aim *aim;
     struct aim_consumers *of;
     struct aim_tracked *tracked;
@@ -55,15 +56,17 @@ struct aim_turn {
     struct runtimeconfig_spec own;      /* AIMService: the same fields of its own spec */
     struct aim_route_template template; /* AIMService: the template in use; set by `observe` */
     struct aim_route_plan route;        /* AIMService */
+    str route_name;                     /* of its HTTPRoute: an adopted one keeps its name */
     bool route_wanted;                  /* the route was written or is up to date */
     str url;                            /* address of the service; empty: unknown */
     int64_t route_generation;           /* of the HTTPRoute; 0: none */
     struct aim_status status;
-    void *view;                    /* state that the hooks of a kind share */
-    const char *write_failure;     /* the first failed write, one sentence; NULL: none */
-    enum kube_reason write_reason; /* its cause */
-    size_t pending;                /* unanswered writes, plus one while the turn runs */
-    str rv;                        /* resourceVersion of the cached object */
+    struct aim_discovery *discovery; /* templates: see template_discovery.c; NULL: none needed */
+    void *view;                      /* state that the hooks of a kind share */
+    const char *write_failure;       /* the first failed write, one sentence; NULL: none */
+    enum kube_reason write_reason;   /* its cause */
+    size_t pending;                  /* unanswered writes, plus one while the turn runs */
+    str rv;                          /* resourceVersion of the cached object */
 };
 
 /* ---- for the controllers of the kinds */
@@ -73,6 +76,8 @@ struct manager *aim_manager(const struct aim *aim);
 struct aim_consumers *aim_consumers(struct aim *aim, enum aim_kind kind);
 struct cache *aim_cache(const struct aim *aim, enum aim_kind kind); /* of any AIM kind */
 str aim_operator_namespace(const struct aim *aim);
+struct runtimeconfig_metrics;
+const struct runtimeconfig_metrics *aim_metrics(const struct aim *aim);
 struct aim_world *aim_world(struct aim *aim); /* the caches of other kinds: service_world.h */
 /* The configuration for an object in `ns` that names this one; copied into the arena. */
 struct aim_resolved aim_resolve(const struct aim *aim, struct arena *a, str ns, str config_name);
@@ -83,6 +88,8 @@ void aim_apply(struct aim_turn *t, const struct resource *resource, const struct
                struct json *desired);
 /* Any other request. A failure becomes the turn's failure, except 404 for a delete. */
 void aim_send(struct aim_turn *t, const struct kube_request *request);
+/* Deletes a Job with its pods, unless another one has the name by now. */
+void aim_delete_job(struct aim_turn *t, str ns, str name, str uid);
 /* ownerReferences with the turn's object as the controller, for metadata. */
 struct json *aim_owner(struct aim_turn *t);
 

@@ -1,8 +1,9 @@
 /* Routes and gateways of others: see gateway_core.h. Fields that are absent have the defaults of the Gateway API.
  *
  * A route occupies a path only if every request under it would go there: a prefix match without conditions on headers,
- * query or method, for all host names. Anything more specific can coexist with a route of ours, because gateways prefer
- * the more specific match. */
+ * query or method, for all host names or for those that it lists. It occupies the value of a header if it matches that header
+ * exactly, on every path. Anything more specific can coexist with a route of ours, because gateways prefer the more
+ * specific match. */
 #include "gateway_core.h"
 
 static str text_or(const struct json *o, const char *key, str otherwise)
@@ -13,16 +14,31 @@ static str text_or(const struct json *o, const char *key, str otherwise)
 
 /* ---- paths of a route */
 
-/* The path that a match occupies entirely; false if it has conditions besides the path prefix. */
-static bool match_whole_path(const struct json *match, str *ret)
+/* Header names do not depend on case, values do. */
+str aim_route_header_key(struct arena *a, str name, str value)
 {
-    if (json_len(json_get(match, "headers")) || json_len(json_get(match, "queryParams")) ||
+    return arena_printf(a, STR_FMT ": " STR_FMT, STR_ARG(arena_lower(a, name)), STR_ARG(value));
+}
+
+/* What a match occupies entirely: a path, or the value of one header on every path. False if it has other conditions. */
+static bool match_whole_path(struct arena *a, const struct json *match, str *ret, str *ret_header)
+{
+    const struct json *headers = json_get(match, "headers"), *one = json_item(headers, 0);
+    *ret_header = S("");
+    if (json_len(headers) > 1 || json_len(json_get(match, "queryParams")) ||
         json_get(match, "method"))
         return false;
+    if (one && !str_eqc(text_or(one, "type", S("Exact")), "Exact"))
+        return false;
+    if (one)
+        *ret_header = aim_route_header_key(a, json_text(json_get(one, "name")),
+                                           json_text(json_get(one, "value")));
     const struct json *path = json_get(match, "path");
     *ret = text_or(path, "value", S("/"));
     while (ret->n > 1 && ret->p[ret->n - 1] == '/')
         ret->n--;
+    if (one && !str_eqc(*ret, "/"))
+        return false;
     return str_eqc(text_or(path, "type", S("PathPrefix")), "PathPrefix");
 }
 
@@ -62,7 +78,7 @@ bool aim_route_is_refused(const struct json *route, const struct aim_claim_place
 
 /* One claim per parent that is a Gateway and did not refuse the route. */
 static void add_places(struct aim_route_paths *places, const struct json *route,
-                       const struct json *parent, str path)
+                       const struct json *parent, str path, str header, str host)
 {
     if (!str_eqc(text_or(parent, "kind", S("Gateway")), "Gateway"))
         return;
@@ -71,6 +87,8 @@ static void add_places(struct aim_route_paths *places, const struct json *route,
         .gateway = json_text(json_get(parent, "name")),
         .section = json_text(json_get(parent, "sectionName")),
         .path = path,
+        .host = host,
+        .header = header,
     };
     if (!aim_route_is_refused(route, &place))
         places->at[places->n++] = place;
@@ -84,7 +102,7 @@ static size_t count_matches(const struct json *rules)
     return n;
 }
 
-/* The product of rules, matches and parents. */
+/* The product of rules, matches, parents and host names. */
 struct aim_route_paths aim_route_paths(struct arena *a, const struct json *route)
 {
     static const struct json any = { .type =
@@ -92,19 +110,21 @@ struct aim_route_paths aim_route_paths(struct arena *a, const struct json *route
     const struct json *parents = json_at(route, "spec", "parentRefs", NULL);
     const struct json *rules = json_at(route, "spec", "rules", NULL);
     struct aim_route_paths places = { 0 };
-    if (json_len(json_at(route, "spec", "hostnames", NULL)))
-        return places;
-    places.at = arena_array(a, count_matches(rules) * json_len(parents), sizeof(*places.at));
+    const struct json *hosts = json_at(route, "spec", "hostnames", NULL);
+    size_t host_n = MAX(json_len(hosts), (size_t)1);
+    places.at =
+        arena_array(a, count_matches(rules) * json_len(parents) * host_n, sizeof(*places.at));
     for (size_t i = 0; i < json_len(rules); i++) {
         const struct json *matches = json_get(json_item(rules, i), "matches");
         size_t n = MAX(json_len(matches), (size_t)1);
         for (size_t k = 0; k < n; k++) {
             const struct json *match = json_item(matches, k);
-            str path;
-            if (!match_whole_path(match ? match : &any, &path))
+            str path, header;
+            if (!match_whole_path(a, match ? match : &any, &path, &header))
                 continue;
-            for (size_t p = 0; p < json_len(parents); p++)
-                add_places(&places, route, json_item(parents, p), path);
+            for (size_t p = 0; p < json_len(parents) * host_n; p++)
+                add_places(&places, route, json_item(parents, p / host_n), path, header,
+                           json_text(json_item(hosts, p % host_n)));
         }
     }
     return places;
@@ -136,7 +156,8 @@ str aim_route_url(struct arena *a, str listeners, str addresses, const struct ai
         (addresses.n && json_parse(a, addresses, &where, NULL) < 0))
         return S("");
     const struct json *listener = find_listener(all, plan->section);
-    str host = host_of(listener, where);
+    str wanted = json_text(json_item(plan->hostnames, 0));
+    str host = wanted.n && !str_starts(wanted, S("*")) ? wanted : host_of(listener, where);
     if (!listener || !host.n)
         return S("");
     bool secure = str_eqc(json_text(json_get(listener, "protocol")), "HTTPS");

@@ -15,8 +15,10 @@ struct aim_route_paths {
  * (allowedRoutes), and a route that it refused does not occupy the path. */
 bool aim_route_is_refused(const struct json *route, const struct aim_claim_place *place);
 
-/* The paths that a route occupies entirely: prefix rules without other conditions, of routes for all host
- * names. More specific rules do not conflict with ours. */
+/* "name: value" as claims compare it. */
+str aim_route_header_key(struct arena *a, str name, str value);
+
+/* The paths and headers that a route occupies entirely. More specific rules do not conflict with ours. */
 struct aim_route_paths aim_route_paths(struct arena *a, const struct json *route);
 
 /* The URL of a path: host and scheme of the listener that the plan names, or of the first one; the listener's

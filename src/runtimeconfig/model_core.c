@@ -1,7 +1,7 @@
 /* Templates and status of models: see model_core.h.
  *
- *     spec.imageMetadata.model.recommendedDeployments --> one template each --> their states decide the model's
- *     no metadata ------------------------------------> templates of users decide
+ *     imageMetadata.model.recommendedDeployments --> one template each --> their states decide the model's
+ *     no metadata ------------------------------------> templates of users decide, whatever an inspection found
  *     discovery disabled -----------------------------> Ready
  *
  * Several fields have two names, of the two generations of AIM; the newer one takes precedence. */
@@ -13,15 +13,17 @@ void aim_model_count_template(struct aim_model_templates *counts, str word)
 {
     if (str_eqc(word, "Ready"))
         counts->ready++;
-    else if (str_eqc(word, "Degraded") || str_eqc(word, "Failed") || str_eqc(word, "NotAvailable"))
+    else if (str_eqc(word, "Degraded") || str_eqc(word, "Failed"))
         counts->bad++;
+    else if (str_eqc(word, "NotAvailable"))
+        counts->absent++;
     else
         counts->waiting++;
 }
 
 static size_t count_all(const struct aim_model_templates *t)
 {
-    return t->ready + t->waiting + t->bad;
+    return t->ready + t->waiting + t->bad + t->absent;
 }
 
 /* Is discovery enabled: by the model, or else by the configuration? */
@@ -34,13 +36,26 @@ static bool has_discovery(const struct json *model, const struct runtimeconfig_s
     return json_bool(enabled, !config->no_discovery);
 }
 
+static const struct json *metadata_of(const struct json *model)
+{
+    const struct json *given = json_at(model, "spec", "imageMetadata", NULL);
+    return given ? given : json_at(model, "status", "imageMetadata", NULL);
+}
+
+/* A model with files of its own needs no recommendation of its image. */
+bool aim_model_wants_inspection(const struct json *model, const struct runtimeconfig_spec *config)
+{
+    const struct json *spec = json_get(model, "spec");
+    return json_text(json_get(spec, "image")).n && !json_get(spec, "imageMetadata") &&
+           !json_len(json_get(spec, "modelSources")) && has_discovery(model, config);
+}
+
 const struct json *aim_model_deployments(const struct json *model,
                                          const struct runtimeconfig_spec *config)
 {
     const struct json *discovery = json_at(model, "spec", "discovery", NULL);
     const struct json *create = json_get(discovery, "autoCreateTemplates");
-    const struct json *list =
-        json_at(model, "spec", "imageMetadata", "model", "recommendedDeployments", NULL);
+    const struct json *list = json_at(metadata_of(model), "model", "recommendedDeployments", NULL);
     if (!create)
         create = json_get(discovery, "createServiceTemplates");
     return has_discovery(model, config) && json_bool(create, true) && json_len(list) ? list : NULL;
@@ -100,31 +115,64 @@ static void set_state_by_templates(struct arena *a, struct aim_model_state *s,
     size_t all = count_all(t);
     if (t->bad == all)
         set_state(s, "Failed", "AllTemplatesFailed",
-                  arena_printf(a, "None of %zu templates is usable", all));
+                  arena_printf(a, "All %zu template(s) are degraded or failed", all));
     else if (t->bad)
         set_state(s, "Degraded", "SomeTemplatesDegraded",
-                  arena_printf(a, "%zu of %zu templates are not usable", t->bad, all));
+                  arena_printf(a, "%zu of %zu template(s) are degraded or failed", t->bad, all));
     else if (t->waiting)
         set_state(s, "Progressing", "TemplatesProgressing",
-                  arena_printf(a, "%zu of %zu templates are not ready yet", t->waiting, all));
+                  arena_printf(a, "%zu of %zu template(s) are progressing", t->waiting, all));
     else
-        set_state(s, "Ready", "AllTemplatesReady", arena_printf(a, "%zu templates are ready", all));
+        set_state(s, "Ready", "AllTemplatesReady",
+                  t->absent
+                      ? arena_printf(a,
+                                     "%zu template(s) available, %zu not available (GPU not in "
+                                     "cluster)",
+                                     t->ready, t->absent)
+                      : arena_printf(a, "All %zu template(s) are available", all));
 }
 
-/* MetadataExtracted is False with a hint what to do, unless discovery is disabled. */
+static void set_extracted(struct aim_model_state *s, const char *reason, str message)
+{
+    s->extracted_reason = reason;
+    s->extracted_message = message;
+}
+
+/* MetadataExtracted: True with where the metadata come from, otherwise False with why there are none. */
 static void set_metadata(struct aim_model_state *s, const struct aim_model_facts *f)
 {
-    s->metadata = json_at(f->object, "spec", "imageMetadata", NULL);
+    s->metadata = metadata_of(f->object);
     s->extracted = s->metadata != NULL;
-    s->extracted_reason = "MetadataProvided";
-    s->extracted_message = S("Image metadata is set in spec.imageMetadata");
-    if (s->metadata)
-        return;
-    bool wanted = has_discovery(f->object, f->config);
-    s->extracted_reason = wanted ? "InspectionPending" : "DiscoveryDisabled";
-    s->extracted_message = wanted ? S("The image was not inspected; set its metadata in "
-                                      "spec.imageMetadata")
-                                  : S("Discovery is disabled");
+    if (json_at(f->object, "spec", "imageMetadata", NULL))
+        set_extracted(s, "MetadataProvided", S("Image metadata is set in spec.imageMetadata"));
+    else if (s->metadata)
+        set_extracted(s, "MetadataExtracted", S("Image metadata successfully extracted"));
+    else if (!has_discovery(f->object, f->config))
+        set_extracted(s, "DiscoveryDisabled", S("Discovery is disabled"));
+    else if (f->inspection == MODEL_INSPECTION_FAILED)
+        set_extracted(s, f->inspection_reason, f->inspection_message);
+    else if (f->inspection == MODEL_INSPECTING)
+        set_extracted(s, "InspectionPending", S("The image is being inspected"));
+    else
+        set_extracted(s, "InspectionPending",
+                      S("The image was not inspected; set its metadata in spec.imageMetadata"));
+}
+
+/* Without metadata and without templates: waiting, or the failure of the inspection. What a retry cannot mend is Failed. */
+static void set_state_by_inspection(struct aim_model_state *s, const struct aim_model_facts *f)
+{
+    if (f->inspection == MODEL_INSPECTION_FAILED) {
+        bool lasting = !strcmp(f->inspection_reason, "ImageNotFound") ||
+                       !strcmp(f->inspection_reason, "InvalidImageReference") ||
+                       !strcmp(f->inspection_reason, "MetadataFormatInvalid");
+        set_state(s, lasting ? "Failed" : "Degraded", f->inspection_reason, f->inspection_message);
+    } else if (f->inspection == MODEL_INSPECTING)
+        set_state(s, "Progressing", "DiscoveryInProgress",
+                  S("Discovery enabled; awaiting metadata extraction"));
+    else
+        set_state(s, "Pending", "AwaitingMetadata",
+                  S("The image has no metadata; set spec.imageMetadata, create a template for the "
+                    "model, or set spec.discovery.enabled to false"));
 }
 
 /* The first condition that applies decides. */
@@ -132,25 +180,24 @@ struct aim_model_state aim_model_state(struct arena *a, const struct aim_model_f
 {
     struct aim_model_state s = { 0 };
     const struct json *deployments = aim_model_deployments(f->object, f->config);
+    size_t wanted = json_len(deployments) + f->custom;
     set_metadata(&s, f);
     if (f->config_missing)
         set_state(&s, "Degraded", "RuntimeConfigMissing", f->config_message);
-    else if (!has_discovery(f->object, f->config))
+    else if (!wanted && !has_discovery(f->object, f->config))
         set_state(&s, "Ready", "DiscoveryDisabled",
                   S("Discovery is disabled; the model is used as specified"));
-    else if (s.metadata && !deployments)
+    else if (s.metadata && !wanted)
         set_state(&s, "Ready", "MetadataMissingRecommendedDeployments",
                   S("The metadata recommends no deployment; create templates for the model"));
-    else if (deployments && count_all(&f->made) < json_len(deployments))
+    else if (count_all(&f->made) < wanted)
         set_state(&s, "Progressing", "CreatingTemplates", S("Templates are being created"));
-    else if (deployments)
+    else if (wanted)
         set_state_by_templates(a, &s, &f->made);
     else if (count_all(&f->other))
         set_state_by_templates(a, &s, &f->other);
     else
-        set_state(&s, "Pending", "AwaitingMetadata",
-                  S("The image has no metadata; set spec.imageMetadata, create a template for the "
-                    "model, or set spec.discovery.enabled to false"));
+        set_state_by_inspection(&s, f);
     return s;
 }
 
@@ -163,10 +210,26 @@ const char *aim_model_unready_reason(str word)
               { "Pending", "ModelPending" },
               { "Progressing", "ModelProgressing" },
               { "Failed", "ModelFailed" },
-              { "NotAvailable", "ModelFailed" },
               { "Degraded", "ModelDegraded" } };
     for (size_t i = 0; i < countof(t); i++)
         if (str_eqc(word, t[i].word))
             return t[i].reason;
     return "ModelNotReady";
+}
+
+str aim_model_unready_message(struct arena *a, str kind, str name, str word)
+{
+    static const struct {
+        const char *word, *text;
+    } t[] = { { "Pending", "is pending discovery" },
+              { "Progressing", "is running discovery" },
+              { "Failed", "failed discovery" },
+              { "Degraded", "is degraded" },
+              { "", "status not yet initialized" } };
+    str who =
+        arena_printf(a, STR_FMT " " STR_FMT, STR_ARG(kind), STR_ARG(aim_names_quote(a, name)));
+    for (size_t i = 0; i < countof(t); i++)
+        if (str_eqc(word, t[i].word))
+            return arena_printf(a, STR_FMT " %s", STR_ARG(who), t[i].text);
+    return arena_printf(a, STR_FMT " is " STR_FMT, STR_ARG(who), STR_ARG(word));
 }

@@ -382,3 +382,16 @@ bool aim_names_match_key(str pattern, str key, bool *ret_bad)
     }
     return true;
 }
+
+str aim_names_quote(struct arena *a, str text)
+{
+    auto_buf struct buf out = { 0 };
+    buf_put(&out, S("\""));
+    for (size_t i = 0; i < text.n; i++) {
+        if (text.p[i] == '"' || text.p[i] == '\\')
+            buf_put(&out, S("\\"));
+        buf_put(&out, (str){ text.p + i, 1 });
+    }
+    buf_put(&out, S("\""));
+    return arena_str(a, buf_str(&out));
+}

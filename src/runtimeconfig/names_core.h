@@ -56,4 +56,7 @@ int64_t aim_names_volume_bytes(int64_t bytes, int64_t headroom_percent);
  * set if the pattern is invalid; it then matches nothing. */
 bool aim_names_match_key(str pattern, str key, bool *ret_bad);
 
+/* The text in double quotes, with `"` and `\\` escaped: how messages print names. */
+str aim_names_quote(struct arena *a, str text);
+
 #endif

@@ -18,8 +18,8 @@
 #include <stdio.h>
 
 PRINTF_LIKE(3, 4)
-static int fail(struct aim_path_problem *problem, enum aim_path_fault fault, const char *format,
-                ...)
+static int set_problem(struct aim_path_problem *problem, enum aim_path_fault fault,
+                       const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -77,7 +77,7 @@ static int compile_expression(struct arena *a, str inside, size_t column,
     part->expression = utf8_trim(inside);
     part->column = column + (size_t)(part->expression.p - inside.p);
     if (!part->expression.n)
-        return fail(problem, PATH_INVALID, "column %zu: the placeholder is empty", column);
+        return set_problem(problem, PATH_INVALID, "column %zu: the placeholder is empty", column);
     if (take_map_key(part->expression, part))
         return 0;
     err_t e;
@@ -85,7 +85,7 @@ static int compile_expression(struct arena *a, str inside, size_t column,
                                       .column = part->column,
                                       .flags = JSONPATH_LITERAL_KEYS };
     if (jsonpath_parse(a, source, &part->path, &e) < 0)
-        return fail(problem, PATH_INVALID, "%s", e.text);
+        return set_problem(problem, PATH_INVALID, "%s", e.text);
     return 0;
 }
 
@@ -105,16 +105,17 @@ int aim_path_compile(struct arena *a, str text, struct aim_path_template *ret,
         size_t open = MIN(str_find_char(rest, '{'), rest.n),
                close = MIN(str_find_char(rest, '}'), rest.n);
         if (close < open)
-            return fail(problem, PATH_INVALID, "column %zu: closing brace without an opening brace",
-                        at + close + 1);
+            return set_problem(problem, PATH_INVALID,
+                               "column %zu: closing brace without an opening brace",
+                               at + close + 1);
         if (open)
             parts[n++].literal = str_upto(rest, open);
         if (open == rest.n)
             break;
         str inside = { rest.p + open + 1, close > open ? close - open - 1 : 0 };
         if (close == rest.n || str_find_char(inside, '{') != SIZE_MAX)
-            return fail(problem, PATH_INVALID, "column %zu: opening brace is not closed",
-                        at + open + 1);
+            return set_problem(problem, PATH_INVALID, "column %zu: opening brace is not closed",
+                               at + open + 1);
         parts[n].number = ++placeholders;
         int failed = compile_expression(a, inside, at + open + 2, &parts[n++], problem);
         if (failed)
@@ -132,11 +133,12 @@ static int put_value(struct buf *out, const struct aim_path_part *part, const st
                      struct aim_path_problem *problem)
 {
     if (!v || v->type == JSON_NULL || v->type == JSON_ARR || v->type == JSON_OBJ)
-        return fail(problem, PATH_NOT_SCALAR,
-                    "placeholder %u, column %zu: {" STR_FMT
-                    "} is %s %s, but must be a string, number or boolean",
-                    part->number, part->column, STR_ARG(part->expression),
-                    json_is(v, JSON_ARR) || json_is(v, JSON_OBJ) ? "an" : "a", json_type_name(v));
+        return set_problem(problem, PATH_NOT_SCALAR,
+                           "placeholder %u, column %zu: {" STR_FMT
+                           "} is %s %s, but must be a string, number or boolean",
+                           part->number, part->column, STR_ARG(part->expression),
+                           json_is(v, JSON_ARR) || json_is(v, JSON_OBJ) ? "an" : "a",
+                           json_type_name(v));
     jsonpath_put(out, v);
     return 0;
 }
@@ -148,12 +150,12 @@ static int fail_map_key(const struct aim_path_part *part, const struct json *map
     auto_buf struct buf keys = { 0 };
     json_each(m, map)
         buf_printf(&keys, "%s" STR_FMT, keys.n ? ", " : "", STR_ARG(m->key));
-    return fail(problem, PATH_MISSING,
-                "placeholder %u, column %zu: %s \"" STR_FMT
-                "\" is not found; the object has: " STR_FMT,
-                part->number, part->column, part->of_labels ? "label" : "annotation",
-                STR_ARG(part->map_key),
-                STR_ARG(keys.n ? str_upto(buf_str(&keys), 200) : S("none")));
+    return set_problem(problem, PATH_MISSING,
+                       "placeholder %u, column %zu: %s \"" STR_FMT
+                       "\" is not found; the object has: " STR_FMT,
+                       part->number, part->column, part->of_labels ? "label" : "annotation",
+                       STR_ARG(part->map_key),
+                       STR_ARG(keys.n ? str_upto(buf_str(&keys), 200) : S("none")));
 }
 
 static int put_map_value(struct buf *out, const struct aim_path_part *part,
@@ -180,12 +182,12 @@ static int put_part(struct buf *out, const struct aim_path_part *part, const str
     int r = jsonpath_one(scratch, &part->path, object, &v, &e);
     if (r == 0)
         return put_value(out, part, v, problem);
-    return fail(problem,
-                r == -ENOENT  ? PATH_MISSING
-                : r == -E2BIG ? PATH_MULTIPLE
-                              : PATH_INVALID,
-                "placeholder %u, {" STR_FMT "}: %s", part->number, STR_ARG(part->expression),
-                e.text);
+    return set_problem(problem,
+                       r == -ENOENT  ? PATH_MISSING
+                       : r == -E2BIG ? PATH_MULTIPLE
+                                     : PATH_INVALID,
+                       "placeholder %u, {" STR_FMT "}: %s", part->number, STR_ARG(part->expression),
+                       e.text);
 }
 
 /* RFC 1123 encoding of a value. An annotation may contain several segments; any other value is one segment. */
@@ -300,15 +302,15 @@ int aim_path_normalize(str text, struct buf *out, struct aim_path_problem *probl
     size_t start = out->n;
     text = utf8_trim(text);
     if (!text.n)
-        return fail(problem, PATH_EMPTY, "the template renders to an empty path");
+        return set_problem(problem, PATH_EMPTY, "the template renders to an empty path");
     for (str segment; str_cut(&text, '/', &segment);) {
         if (!segment.n)
             continue;
         if (str_eqc(segment, ".") || str_eqc(segment, "..")) {
             out->n = start;
-            return fail(problem, PATH_DOT_SEGMENT,
-                        "the path has a segment \"" STR_FMT "\", which gateways refuse",
-                        STR_ARG(segment));
+            return set_problem(problem, PATH_DOT_SEGMENT,
+                               "the path has a segment \"" STR_FMT "\", which gateways refuse",
+                               STR_ARG(segment));
         }
         buf_putc(out, '/');
         put_encoded(out, segment);
@@ -318,8 +320,8 @@ int aim_path_normalize(str text, struct buf *out, struct aim_path_problem *probl
     size_t n = out->n - start;
     if (n > PATH_BYTES_MAX) {
         out->n = start;
-        return fail(problem, PATH_TOO_LONG, "the path has %zu bytes, but at most %d are allowed", n,
-                    PATH_BYTES_MAX);
+        return set_problem(problem, PATH_TOO_LONG,
+                           "the path has %zu bytes, but at most %d are allowed", n, PATH_BYTES_MAX);
     }
     return 0;
 }
@@ -327,7 +329,8 @@ int aim_path_normalize(str text, struct buf *out, struct aim_path_problem *probl
 int aim_path_encoding_parse(str text, enum aim_path_encoding *ret, err_t *e)
 {
     if (!str_eqc(text, "rfc3986") && !str_eqc(text, "rfc1123"))
-        return err_set(e, EINVAL, "invalid path encoding \"" STR_FMT "\"; want rfc3986 or rfc1123",
+        return err_set(e, EINVAL,
+                       "path encoding is \"" STR_FMT "\", but must be rfc3986 or rfc1123",
                        STR_ARG(text));
     *ret = str_eqc(text, "rfc1123") ? PATH_RFC1123 : PATH_RFC3986;
     return 0;

@@ -37,6 +37,8 @@ static str named_config(const struct aim_turn *t)
 /* A missing configuration is looked up again with exponential backoff; its watch usually comes first. */
 void aim_resolution_turn(struct aim_turn *t)
 {
+    if (t->of->kind == AIM_MODEL_SOURCE)
+        return;
     t->config = aim_resolve(t->aim, t->r->arena, t->ns, named_config(t));
     t->settings = runtimeconfig_spec_read(t->config.spec, t->config.outcome == RESOLVE_CLUSTER);
     t->own = runtimeconfig_spec_read(json_get(t->object, "spec"), false);
@@ -65,6 +67,8 @@ str aim_resolution_guard(const struct aim *aim, str config_name)
 /* Enqueues the status of both configurations, the old and the new one, if their counts changed. */
 void aim_resolution_link(struct aim *aim, struct aim_tracked *tracked, const struct aim_record *r)
 {
+    if (tracked->of->kind == AIM_MODEL_SOURCE)
+        return;
     struct aim_config *before = tracked->link.config;
     struct aim_config *config = aim_resolution_config(aim, r->meta.ns, r->config_name);
     bool failing = tracked->of->kind == AIM_SERVICE && aim_route_claim(aim, tracked, r, config);
@@ -116,6 +120,11 @@ static const struct json *find_reference(const struct json *effective)
 static void put_refs(struct aim_turn *t, struct json *effective)
 {
     struct aim_status *s = &t->status;
+    str hash = json_text(json_at(s->old, "effectiveRuntimeConfig", "hash", NULL));
+    if (t->config.outcome != RESOLVE_MISSING)
+        json_del(s->next, S("lastConfigHash"));
+    else if (hash.n && t->of->kind == AIM_SERVICE) /* children are still made from it */
+        json_set_str(s->a, s->next, "lastConfigHash", hash);
     if (!effective) {
         json_del(s->next, S("effectiveRuntimeConfig"));
         json_del(s->next, S("resolvedRuntimeConfig"));
@@ -143,6 +152,8 @@ static void put_status_word(struct aim_turn *t)
 void aim_resolution_status(struct aim_turn *t)
 {
     struct aim_status *s = &t->status;
+    if (t->of->kind == AIM_MODEL_SOURCE)
+        return;
     struct json *effective = aim_resolve_effective(s->a, &t->config);
     bool same = json_eq(effective, json_get(s->old, "effectiveRuntimeConfig"));
     str message = describe_config(t);
@@ -153,6 +164,13 @@ void aim_resolution_status(struct aim_turn *t)
                                                                   reason, message });
     put_refs(t, effective);
     put_status_word(t);
-    if (moved || (effective && !same))
-        aim_status_event(s, !effective, reason, message);
+    if (!moved && (!effective || same))
+        return;
+    aim_status_event(s, !effective, reason, message);
+    if (t->settings.refused_credentials) /* its pods have none of them */
+        aim_status_event(s, true, RUNTIMECONFIG_CREDENTIALS,
+                         arena_printf(s->a,
+                                      "AIMClusterRuntimeConfig " STR_FMT
+                                      ": " RUNTIMECONFIG_CREDENTIALS_TEXT "; they are ignored",
+                                      STR_ARG(named_config(t))));
 }

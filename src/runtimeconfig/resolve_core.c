@@ -60,8 +60,11 @@ struct aim_resolved aim_resolve_objects(const struct aim_resolve_question *q,
 
 const char *aim_resolve_outcome_name(enum aim_resolve_outcome outcome)
 {
-    static const char *const names[RESOLVE_N] = { "namespace", "cluster", "default-missing",
-                                                  "missing" };
+    static const char *const names[RESOLVE_N] = { [RESOLVE_UNKNOWN] = "unknown",
+                                                  [RESOLVE_NAMESPACE] = "namespace",
+                                                  [RESOLVE_CLUSTER] = "cluster",
+                                                  [RESOLVE_NONE] = "default-missing",
+                                                  [RESOLVE_MISSING] = "missing" };
     return names[outcome];
 }
 
@@ -87,10 +90,13 @@ struct json *aim_resolve_effective(struct arena *a, const struct aim_resolved *r
 
 bool aim_resolve_condition(const struct aim_resolved *r, const char **ret_reason)
 {
-    static const char *const reasons[RESOLVE_N] = { "RuntimeConfigResolved",
-                                                    "RuntimeConfigResolved",
-                                                    "DefaultRuntimeConfigNotFound",
-                                                    "RuntimeConfigMissing" };
+    static const char *const reasons[RESOLVE_N] = {
+        [RESOLVE_UNKNOWN] = "RuntimeConfigLookupFailed",
+        [RESOLVE_NAMESPACE] = "RuntimeConfigResolved",
+        [RESOLVE_CLUSTER] = "RuntimeConfigResolved",
+        [RESOLVE_NONE] = "DefaultRuntimeConfigNotFound",
+        [RESOLVE_MISSING] = "RuntimeConfigMissing",
+    };
     *ret_reason = reasons[r->outcome];
-    return r->outcome != RESOLVE_MISSING;
+    return r->outcome != RESOLVE_MISSING && r->outcome != RESOLVE_UNKNOWN;
 }

@@ -9,6 +9,7 @@
 #define RUNTIMECONFIG_DEFAULT "default"
 
 enum aim_resolve_outcome {
+    RESOLVE_UNKNOWN, /* not read */
     RESOLVE_NAMESPACE,
     RESOLVE_CLUSTER,
     RESOLVE_NONE,

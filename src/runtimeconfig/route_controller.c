@@ -9,7 +9,9 @@
 #include "aim.h"
 
 #include "../base/log.h"
+#include "../kube/object_key.h"
 #include "gateway_core.h"
+#include "route_group.h"
 
 struct aim_foreign_route {
     char *key; /* owned "namespace/name" of the HTTPRoute */
@@ -26,6 +28,18 @@ static void enqueue_holder(void *context, struct aim_claim_holder *holder)
 static bool is_ours(const struct aim_route_record *route, str uid)
 {
     return route && uid.n && str_eq(route->owner_uid, uid);
+}
+
+/* The route of a service: one that another operator created for it, under that name, or else the one of the service's
+ * name, which may have another owner. NULL: neither exists. */
+static const struct aim_route_record *find_route(const struct aim *aim, str ns, str name, str uid)
+{
+    const struct aim_route_record *r, *adopted = NULL;
+    cache_each_in(r, aim->routes, AIM_ROUTE_INDEX_OWNER, uid)
+        if (uid.n && str_eq(r->meta.ns, ns) && !str_eq(r->meta.name, name) &&
+            (!adopted || r->created_ns < adopted->created_ns))
+            adopted = r;
+    return adopted ? adopted : cache_get(aim->routes, ns, name);
 }
 
 /* ---- the plan of a service */
@@ -48,19 +62,42 @@ static struct aim_route_question make_question(const struct aim *aim, const stru
 
 static struct aim_claim_place place_of(const struct aim_route_plan *plan)
 {
-    return (struct aim_claim_place){ plan->gateway_ns, plan->gateway_name, plan->section,
-                                     plan->path };
+    return (struct aim_claim_place){ plan->gateway_ns,
+                                     plan->gateway_name,
+                                     plan->section,
+                                     plan->path,
+                                     json_text(json_item(plan->hostnames, 0)),
+                                     S("") };
 }
 
-/* Claims the planned path, unless there is none or the gateway refused the route. `route` is the service's own; NULL:
- * none. */
-static void claim_path(struct aim *aim, struct aim_tracked *tracked,
+/* All that the plan claims: the path, and the header if there is one, for each host name. */
+static size_t places_of(struct arena *a, const struct aim_route_plan *plan,
+                        struct aim_claim_place **ret)
+{
+    size_t hosts = MAX(json_len(plan->hostnames), (size_t)1), n = 0;
+    struct aim_claim_place *at = arena_array(a, 2 * hosts, sizeof(*at));
+    for (size_t i = 0; i < hosts; i++) {
+        struct aim_claim_place place = place_of(plan);
+        place.host = json_text(json_item(plan->hostnames, i));
+        at[n++] = place;
+        place.path = S("/");
+        place.header = aim_route_header_key(a, plan->header_name, plan->header_value);
+        if (plan->header_value.n)
+            at[n++] = place;
+    }
+    *ret = at;
+    return n;
+}
+
+/* Claims what is planned, unless there is nothing or the gateway refused the route. `route` is the service's own; NULL: none. */
+static void claim_path(struct aim *aim, struct arena *a, struct aim_tracked *tracked,
                        const struct aim_route_plan *plan, const struct json *route)
 {
-    struct aim_claim_place place = place_of(plan);
+    struct aim_claim_place *places;
+    size_t n = places_of(a, plan, &places);
     bool wants = plan->verdict == ROUTE_WAITING && plan->is_gateway &&
-                 (!route || !aim_route_is_refused(route, &place));
-    aim_claims_set(&aim->claims, &tracked->claim, &place, wants, enqueue_holder, aim);
+                 (!route || !aim_route_is_refused(route, &places[0]));
+    aim_claims_set(&aim->claims, &tracked->claim, places, wants ? n : 0, enqueue_holder, aim);
 }
 
 /* Plans from the record alone, because no turn is running. */
@@ -73,12 +110,12 @@ bool aim_route_claim(struct aim *aim, struct aim_tracked *tracked, const struct 
     const struct json *service = aim_record_object(&a, resource, r);
     struct runtimeconfig_spec own = runtimeconfig_spec_read(json_get(service, "spec"), false);
     struct aim_route_question q = make_question(aim, service, &own, config ? &config->spec : &none);
-    const struct aim_route_record *route = cache_get(aim->routes, r->meta.ns, r->meta.name);
+    const struct aim_route_record *route = find_route(aim, r->meta.ns, r->meta.name, r->meta.uid);
     struct aim_route_plan plan = aim_route_plan(&a, &q);
     tracked->claim.routed_ns = is_ours(route, r->meta.uid) ? route->created_ns : 0;
-    if (r->deleting)
+    if (r->deleting || !aim_route_group_leads(aim, r))
         plan.verdict = ROUTE_OFF;
-    claim_path(aim, tracked, &plan,
+    claim_path(aim, &a, tracked, &plan,
                is_ours(route, r->meta.uid) ? aim_route_record_object(&a, route) : NULL);
     return plan.verdict == ROUTE_INVALID && plan.source == ROUTE_CONFIG;
 }
@@ -108,22 +145,41 @@ static void set_verdict(struct aim_turn *t, enum aim_route_verdict verdict, cons
     t->route.message = message;
 }
 
-/* True if an older holder owns the path; sets the verdict. */
-static bool has_rival(struct aim_turn *t)
+/* Finds out which rules the service has lost to older holders. Returns why, naming them; empty: none. */
+static str find_rivals(struct aim_turn *t)
 {
-    struct aim_claim_place place = place_of(&t->route);
-    const struct aim_claim_holder *rival =
-        aim_claims_find_older(&t->aim->claims, &t->tracked->claim, &place);
-    if (!rival)
-        return false;
-    set_verdict(t, ROUTE_CONFLICT, "RouteConflict",
-                arena_printf(t->r->arena,
-                             "the path " STR_FMT " of gateway " STR_FMT "/" STR_FMT
-                             " belongs to %s " STR_FMT "/" STR_FMT ", which is older",
-                             STR_ARG(place.path), STR_ARG(place.gateway_ns), STR_ARG(place.gateway),
-                             rival->foreign ? "HTTPRoute" : "AIMService", STR_ARG(rival->ns),
-                             STR_ARG(rival->name)));
-    return true;
+    struct aim_claim_place *places;
+    size_t n = places_of(t->r->arena, &t->route, &places);
+    str why = S("");
+    for (size_t i = 0; i < n; i++) {
+        bool *lost = places[i].header.n ? &t->route.header_lost : &t->route.path_lost;
+        const struct aim_claim_holder *rival =
+            *lost ? NULL : aim_claims_find_older(&t->aim->claims, &t->tracked->claim, &places[i]);
+        if (!rival)
+            continue;
+        *lost = true;
+        why = arena_printf(t->r->arena,
+                           STR_FMT "%sthe %s " STR_FMT " of gateway " STR_FMT "/" STR_FMT
+                                   " belongs to %s " STR_FMT "/" STR_FMT ", which is older",
+                           STR_ARG(why), why.n ? "; " : "", places[i].header.n ? "header" : "path",
+                           STR_ARG(places[i].header.n ? places[i].header : places[i].path),
+                           STR_ARG(places[i].gateway_ns), STR_ARG(places[i].gateway),
+                           rival->foreign ? "HTTPRoute" : "AIMService", STR_ARG(rival->ns),
+                           STR_ARG(rival->name));
+    }
+    return why;
+}
+
+/* A gateway with several listeners serves several sites: a route for all of them must be asked for by name. */
+static bool lacks_hostnames(struct aim_turn *t)
+{
+    const struct aim_route_plan *plan = &t->route;
+    const struct aim_gateway_record *gateway =
+        plan->is_gateway ? cache_get(t->aim->gateways, plan->gateway_ns, plan->gateway_name) : NULL;
+    struct json *listeners = NULL;
+    return gateway && !plan->section.n && !json_len(plan->hostnames) && gateway->listeners.n &&
+           json_parse(t->r->arena, gateway->listeners, &listeners, NULL) == 0 &&
+           json_len(listeners) > 1;
 }
 
 /* A path below another one takes over its requests. That is allowed, but reported as a warning. */
@@ -158,9 +214,7 @@ static void report_overlap(struct aim_turn *t)
 /* A failed write is the verdict of this turn; the turn reports and retries it. */
 static void on_route_written(struct reconcile *r, const struct kube_reply *reply)
 {
-    struct aim_turn *t = aim_turn_get(r);
-    if (!t)
-        return;
+    struct aim_turn *t = r->turn;
     if (reply->failure)
         set_verdict(t, ROUTE_FAILED, "RouteFailed", arena_str(r->arena, str_c(reply->failure)));
     else
@@ -168,21 +222,37 @@ static void on_route_written(struct reconcile *r, const struct kube_reply *reply
     aim_turn_answered(t, reply);
 }
 
-/* Deletes our own route; the uid precondition protects a route that was recreated by another client. */
-static void delete_route(struct aim_turn *t, const struct aim_route_record *live)
+/* Was it created by flyball, or by an operator that it replaces, and not by a user who made the service its owner? */
+static bool is_by_operator(const struct aim_route_record *route)
 {
-    if (!is_ours(live, t->uid) || !str_eqc(live->managed_by, ROUTE_MANAGED_BY))
+    return str_eqc(route->managed_by, ROUTE_MANAGED_BY) ||
+           str_eqc(route->managed_by, ROUTE_MANAGED_BY_NEWER);
+}
+
+/* Deletes our own route; the uid precondition protects a route that was recreated by another client. */
+static void delete_route(struct aim_turn *t, const struct aim_route_record *live, const char *why)
+{
+    if (!is_ours(live, t->uid) || !is_by_operator(live))
         return;
     struct json *body = json_new_obj(t->r->arena);
     json_set_str(t->r->arena, json_make(t->r->arena, body, "preconditions", NULL), "uid",
                  live->meta.uid);
-    log_info("deleting HTTPRoute: routing is disabled", KV("namespace", t->ns),
-             KV("name", t->name));
+    log_info("deleting HTTPRoute", KV("namespace", t->ns), KV("name", live->meta.name),
+             KV_C("because", why));
     aim_send(t, &(struct kube_request){ .verb = KUBE_DELETE,
                                         .resource = &aim_resource_httproutes,
                                         .ns = t->ns,
-                                        .name = t->name,
+                                        .name = arena_str(t->r->arena, live->meta.name),
                                         .body = json_to_str(t->r->arena, body) });
+}
+
+/* Never two routes of one service, however many an operator before us left. */
+static void delete_other_routes(struct aim_turn *t, const struct aim_route_record *live)
+{
+    const struct aim_route_record *r;
+    cache_each_in(r, t->aim->routes, AIM_ROUTE_INDEX_OWNER, t->uid)
+        if (t->uid.n && r != live && str_eq(r->meta.ns, t->ns))
+            delete_route(t, r, "the service has another one");
 }
 
 /* The URL of the service, or GatewayNotFound. */
@@ -206,10 +276,16 @@ static void write_route(struct aim_turn *t, const struct aim_route_question *q,
                         const struct json *route)
 {
     struct json *desired = aim_route_object(t->r->arena, q, &t->route);
+    const struct json *labels = json_at(route, "metadata", "labels", NULL);
+    json_set_str(t->r->arena, json_get(desired, "metadata"), "name", t->route_name);
+    if (labels && !t->template.name.n) /* the template is gone: its labels stay */
+        json_set(t->r->arena, json_get(desired, "metadata"), S("labels"),
+                 json_copy(t->r->arena, labels));
     t->route_wanted = true;
     bool same_spec = aim_apply_covers(json_get(route, "spec"), json_get(desired, "spec"));
     aim_apply_then(t, &aim_resource_httproutes, route, desired, on_route_written);
-    if (route && same_spec)
+    bool unseen = !json_len(json_at(route, "status", "parents", NULL));
+    if (route && (same_spec || unseen))
         aim_route_read_status(&t->route, route);
     else if (route)
         t->route.message = S("Waiting for the gateway to accept the HTTPRoute");
@@ -235,13 +311,37 @@ static void report_config_missing(struct aim_turn *t, const struct json *route)
         aim_route_read_status(&t->route, route);
 }
 
+/* Writes the rules that no older service or route has; if there are none, the route is kept, or not created. A pool that cannot be
+ * used is reported; until then an existing route leads to the Service. */
+static void write_what_is_free(struct aim_turn *t, const struct aim_route_question *q,
+                               const struct json *route)
+{
+    struct aim_route_question with = *q;
+    struct aim_route_group g = aim_route_group(t, route);
+    str no_pool, why = find_rivals(t);
+    with.pool = aim_route_pool(t, &no_pool);
+    with.backends = g.backends;
+    with.backend_n = g.n;
+    bool can = g.n ? true : route ? t->template.exists : t->template.ready;
+    bool any = !t->route.path_lost || (t->route.header_value.n && !t->route.header_lost);
+    if (g.reason)
+        set_verdict(t, strcmp(g.reason, "RouteWeightsZero") ? ROUTE_WAITING : ROUTE_FAILED,
+                    g.reason, g.message);
+    else if (any && can && (route || !no_pool.n))
+        write_route(t, &with, route);
+    if (no_pool.n)
+        set_verdict(t, ROUTE_FAILED, "RouteFailed", no_pool);
+    else if (why.n)
+        set_verdict(t, ROUTE_CONFLICT, "RouteConflict", why);
+}
+
 /* Carries out the plan: deletes, writes, or keeps the route. */
 static void apply_verdict(struct aim_turn *t, const struct aim_route_question *q,
                           const struct aim_route_record *live, const struct json *route)
 {
     switch (t->route.verdict) {
     case ROUTE_OFF:
-        delete_route(t, live);
+        delete_route(t, live, "routing is disabled");
         break;
     case ROUTE_WAITING:
         if (live && !route)
@@ -250,14 +350,33 @@ static void apply_verdict(struct aim_turn *t, const struct aim_route_question *q
                                      "HTTPRoute " STR_FMT "/" STR_FMT
                                      " exists and does not belong to this service",
                                      STR_ARG(t->ns), STR_ARG(t->name)));
-        else if (!has_rival(t) && t->template.ready)
-            write_route(t, q, route);
-        if (t->route.verdict == ROUTE_CONFLICT)
+        else if (lacks_hostnames(t))
+            set_verdict(t, ROUTE_NOWHERE, "RouteHostnameRequired",
+                        S("Parent gateway has multiple listeners but no routing hostnames are "
+                          "configured; refusing to create an all-hosts route"));
+        else
+            write_what_is_free(t, q, route);
+        if (t->route.verdict == ROUTE_CONFLICT || (route && !t->route_wanted))
             keep_served_path(t, route);
+        if (route && !t->route_wanted && t->route.verdict == ROUTE_WAITING)
+            aim_route_read_status(&t->route, route);
         break;
     default:
         keep_served_path(t, route);
     }
+}
+
+/* The service shares the route of an older one. Its own route stays until that one leads to it. */
+static void follow_leader(struct aim_turn *t, const struct aim_route_group *g,
+                          const struct aim_route_record *live)
+{
+    str why;
+    aim_claims_set(&t->aim->claims, &t->tracked->claim, NULL, 0, enqueue_holder, t->aim);
+    set_conflict(t->aim, t->tracked, false);
+    (void)aim_route_pool(t, &why);
+    aim_route_group_follow(t, g);
+    if (t->route.verdict == ROUTE_READY)
+        delete_route(t, live, "the service shares the route of its group");
 }
 
 /* Renews the claim before checking for conflicts, so that both use the same plan. */
@@ -267,8 +386,10 @@ void aim_route_turn(struct aim_turn *t)
     if (t->deleting)
         return; /* the route is deleted with its owner */
     if (!t->of->hooks)
-        t->template = (struct aim_route_template){ .ready = true };
-    const struct aim_route_record *live = cache_get(t->aim->routes, t->ns, t->name);
+        t->template = (struct aim_route_template){ .ready = true, .exists = true };
+    const struct aim_route_record *live = find_route(t->aim, t->ns, t->name, t->uid);
+    t->route_name = arena_str(a, live ? live->meta.name : t->name);
+    delete_other_routes(t, live);
     const struct json *route = is_ours(live, t->uid) ? aim_route_record_object(a, live) : NULL;
     if (t->config.outcome == RESOLVE_MISSING) {
         report_config_missing(t, route);
@@ -280,7 +401,14 @@ void aim_route_turn(struct aim_turn *t)
     if (t->route.verdict != ROUTE_OFF)
         runtimeconfig_metrics_rendered(&t->aim->metrics, t->route.path.n > 0);
     t->tracked->claim.routed_ns = route ? live->created_ns : 0;
-    claim_path(t->aim, t->tracked, &t->route, route);
+    struct aim_route_group g = { 0 };
+    if (t->route.verdict == ROUTE_WAITING)
+        g = aim_route_group(t, route);
+    if (g.follows) {
+        follow_leader(t, &g, live);
+        return;
+    }
+    claim_path(t->aim, a, t->tracked, &t->route, route);
     t->route_generation = route ? live->generation : 0;
     apply_verdict(t, &q, live, route);
     set_conflict(t->aim, t->tracked, t->route.verdict == ROUTE_CONFLICT);
@@ -303,6 +431,8 @@ static void put_routing(struct aim_turn *t)
         json_set_int(s->a, fields, "observedRouteGeneration", t->route_generation);
     if (t->url.n && plan->verdict == ROUTE_READY)
         json_set_str(s->a, fields, "url", t->url);
+    if (plan->header_value.n)
+        json_set_str(s->a, fields, "modelName", plan->header_value);
     json_set(s->a, s->next, S("routing"), fields);
 }
 
@@ -346,16 +476,11 @@ void aim_route_status(struct aim_turn *t)
 /* The entry of a foreign route, created on first use. */
 static struct aim_foreign_route *foreign_put(struct aim *aim, const struct aim_route_record *r)
 {
-    char text[AIM_KEY_MAX];
-    str key = aim_key(text, r->meta.ns, r->meta.name);
-    struct aim_foreign_route *f = map_get(&aim->foreign, key);
+    struct aim_foreign_route *f = object_key_find(&aim->foreign, r->meta.ns, r->meta.name);
     if (!f) {
         f = mem_zero(1, sizeof(*f));
-        f->key = mem_dup(key.p, key.n);
-        f->holder =
-            (struct aim_claim_holder){ .ns = { f->key, r->meta.ns.n },
-                                       .name = { f->key + r->meta.ns.n + 1, r->meta.name.n },
-                                       .foreign = true };
+        f->key = object_key_new(r->meta.ns, r->meta.name, &f->holder.ns, &f->holder.name);
+        f->holder.foreign = true;
         map_put(&aim->foreign, str_c(f->key), f);
     }
     f->holder.created_ns = r->created_ns;
@@ -371,10 +496,11 @@ static void foreign_free(struct aim *aim, struct aim_foreign_route *f)
 
 static void foreign_drop(struct aim *aim, const struct record *r)
 {
-    char text[AIM_KEY_MAX];
-    struct aim_foreign_route *f = map_del(&aim->foreign, aim_key(text, r->ns, r->name));
-    if (f)
-        foreign_free(aim, f);
+    struct aim_foreign_route *f = object_key_find(&aim->foreign, r->ns, r->name);
+    if (!f)
+        return;
+    map_del(&aim->foreign, str_c(f->key));
+    foreign_free(aim, f);
 }
 
 static void foreign_claim(struct aim *aim, const struct aim_route_record *r)
@@ -400,23 +526,28 @@ static void on_route_change(struct controller *c, const struct record *old,
     struct aim_consumers *services = controller_context(c);
     struct aim *aim = services->aim;
     const struct record *any = now ? now : old;
-    struct aim_tracked *tracked = aim_consumer_find(services, any->ns, any->name);
+    const struct aim_route_record *either = record_as(struct aim_route_record, any);
+    const struct aim_route_record *route = record_as(struct aim_route_record, now);
+    bool owned = str_eqc(either->owner_kind, "AIMService") && either->owner_name.n;
+    str name = owned ? either->owner_name : any->name; /* an adopted route has another name */
+    struct aim_tracked *tracked = aim_consumer_find(services, any->ns, name);
     if (now)
-        aim_route_track_foreign(aim, (const struct aim_route_record *)(const void *)now);
+        aim_route_track_foreign(aim, route);
     else
         foreign_drop(aim, any);
     if (!tracked)
         return;
-    const struct aim_route_record *route = (const struct aim_route_record *)(const void *)now;
-    int64_t routed_ns = route && str_eqc(route->owner_kind, "AIMService") ? route->created_ns : 0;
+    int64_t routed_ns = route && owned ? route->created_ns : 0;
     if (routed_ns != tracked->claim.routed_ns) {
         tracked->claim.routed_ns = routed_ns;
         aim_claims_notify(&aim->claims, &tracked->claim, enqueue_holder, aim);
     }
-    const struct aim_record *service = cache_get(services->cache, any->ns, any->name);
+    const struct aim_record *service = cache_get(services->cache, any->ns, name);
+    if (service)
+        aim_route_group_enqueue(aim, service->meta.ns, service->route_group);
     if (service) /* the gateway's answer decides whether its claim is valid */
         aim_resolution_link(aim, tracked, service);
-    controller_add(c, any->ns, any->name); /* its own route, or a conflicting one */
+    controller_add(c, any->ns, name); /* its own route, or a conflicting one */
 }
 
 /* Affects the services that claim a path of this gateway: their URL or GatewayNotFound may change. */

@@ -89,6 +89,22 @@ static void choose_gateway(const struct aim_route_question *q, struct aim_route_
                        str_eqc(text_at(gateway, "group", S(GATEWAY_GROUP)), GATEWAY_GROUP);
 }
 
+/* The name of the model that clients put into a header: given, or that of the first source, or the last one that is known. */
+static void choose_header(const struct aim_route_question *q, struct aim_route_plan *plan)
+{
+    const struct json *header =
+        q->own->routing.header ? q->own->routing.header : q->config->routing.header;
+    str value = json_text(json_get(header, "value"));
+    if (!json_bool(json_get(header, "enabled"), false))
+        return;
+    plan->header_name = text_at(header, "name", S("X-Gateway-Model-Name"));
+    plan->header_value =
+        value.n ? value
+        : q->template && q->template->source_name.n
+            ? q->template->source_name
+            : json_text(json_at(q->service, "status", "routing", "modelName", NULL));
+}
+
 /* ---- the path */
 
 static void set_verdict(struct aim_route_plan *plan, enum aim_route_verdict verdict,
@@ -114,7 +130,7 @@ static int render_path(struct arena *a, const struct aim_route_question *q, str 
     return failed;
 }
 
-bool aim_route_is_under(str path, str prefix)
+static bool aim_route_is_under(str path, str prefix)
 {
     return str_eqc(prefix, "/") || str_eq(path, prefix) ||
            (str_starts(path, prefix) && path.n > prefix.n && path.p[prefix.n] == '/');
@@ -168,6 +184,9 @@ struct aim_route_plan aim_route_plan(struct arena *a, const struct aim_route_que
         return plan;
     }
     choose_gateway(q, &plan);
+    choose_header(q, &plan);
+    plan.hostnames =
+        q->own->routing.hostnames ? q->own->routing.hostnames : q->config->routing.hostnames;
     if (!guard_allows(a, q, &plan)) {
         plan.path = S("");
         return plan;
@@ -203,8 +222,9 @@ int aim_route_parse_timeout(struct arena *a, str text, str *ret, err_t *e)
     int64_t left = ns / ns_per_ms;
     if (ns < 0 || ns % ns_per_ms || left / 3600000 > 99999)
         return err_set(e, EINVAL,
-                       "\"" STR_FMT "\" is not a valid duration for the Gateway API; want whole "
-                       "milliseconds from 0s to 99999h",
+                       "duration is \"" STR_FMT
+                       "\", but must be whole milliseconds from 0s to 99999h for "
+                       "the Gateway API",
                        STR_ARG(text));
     auto_buf struct buf out = { 0 };
     for (size_t i = 0; i < countof(units); i++) {
@@ -286,11 +306,71 @@ static struct json *make_parent(struct arena *a, const struct aim_route_question
     return parent;
 }
 
+/* A pool has neither a port nor a namespace: it is in that of the route. */
+static struct json *make_backend(struct arena *a, const struct aim_route_question *q,
+                                 const struct aim_route_backend *b)
+{
+    struct json *backend = json_new_obj(a);
+    if (b->pool.n) {
+        json_set_str(a, backend, "group", S("inference.networking.k8s.io"));
+        json_set_str(a, backend, "kind", S("InferencePool"));
+        json_set_str(a, backend, "name", b->pool);
+    } else {
+        json_set_str(a, backend, "kind", S("Service"));
+        json_set_str(a, backend, "name", arena_printf(a, STR_FMT "-predictor", STR_ARG(b->isvc)));
+        json_set_str(a, backend, "namespace", service_ns(q));
+        json_set_int(a, backend, "port", 80);
+    }
+    if (b->weight >= 0)
+        json_set_int(a, backend, "weight", b->weight);
+    return backend;
+}
+
+/* Those of the group, each with its weight, or the service's own without one, as the original writes it. */
+static struct json *make_backends(struct arena *a, const struct aim_route_question *q)
+{
+    struct json *list = json_new_arr(a);
+    str isvc = q->template && q->template->backend.n
+                   ? q->template->backend
+                   : aim_names_inference_service(a, service_name(q), service_ns(q));
+    struct aim_route_backend own = { .isvc = isvc, .pool = q->pool, .weight = -1 };
+    for (size_t i = 0; i < q->backend_n; i++)
+        json_push(a, list, make_backend(a, q, &q->backends[i]));
+    if (!q->backend_n)
+        json_push(a, list, make_backend(a, q, &own));
+    return list;
+}
+
+/* The same for all rules of a route. */
+static void put_timeout(struct arena *a, const struct aim_route_question *q, struct json *rule)
+{
+    str timeout;
+    if (timeout_of(q).n && aim_route_parse_timeout(a, timeout_of(q), &timeout, NULL) == 0)
+        json_set_str(a, json_make(a, rule, "timeouts", NULL), "request", timeout);
+}
+
+/* By model name, on every path; nothing is rewritten. */
+static struct json *make_header_rule(struct arena *a, const struct aim_route_question *q,
+                                     const struct aim_route_plan *plan)
+{
+    struct json *rule = json_new_obj(a), *match = json_new_obj(a), *header = json_new_obj(a);
+    struct json *path = json_make(a, match, "path", NULL);
+    json_set_str(a, path, "type", S("PathPrefix"));
+    json_set_str(a, path, "value", S("/"));
+    json_set_str(a, header, "type", S("Exact"));
+    json_set_str(a, header, "name", plan->header_name);
+    json_set_str(a, header, "value", plan->header_value);
+    json_set(a, match, S("headers"), make_list(a, header));
+    json_set(a, rule, S("matches"), make_list(a, match));
+    json_set(a, rule, S("backendRefs"), make_backends(a, q));
+    put_timeout(a, q, rule);
+    return rule;
+}
+
 /* Prefix match, rewritten to "/", to the predictor of the InferenceService. */
 static struct json *make_rule(struct arena *a, const struct aim_route_question *q, str path)
 {
-    struct json *rule = json_new_obj(a), *match = json_new_obj(a), *filter = json_new_obj(a),
-                *backend = json_new_obj(a);
+    struct json *rule = json_new_obj(a), *match = json_new_obj(a), *filter = json_new_obj(a);
     struct json *value = json_make(a, match, "path", NULL);
     json_set_str(a, value, "type", S("PathPrefix"));
     json_set_str(a, value, "value", path);
@@ -300,15 +380,8 @@ static struct json *make_rule(struct arena *a, const struct aim_route_question *
     json_set_str(a, rewrite, "type", S("ReplacePrefixMatch"));
     json_set_str(a, rewrite, "replacePrefixMatch", S("/"));
     json_set(a, rule, S("filters"), make_list(a, filter));
-    str isvc = aim_names_inference_service(a, service_name(q), service_ns(q));
-    json_set_str(a, backend, "kind", S("Service"));
-    json_set_str(a, backend, "name", arena_printf(a, STR_FMT "-predictor", STR_ARG(isvc)));
-    json_set_str(a, backend, "namespace", service_ns(q));
-    json_set_int(a, backend, "port", 80);
-    json_set(a, rule, S("backendRefs"), make_list(a, backend));
-    str timeout;
-    if (timeout_of(q).n && aim_route_parse_timeout(a, timeout_of(q), &timeout, NULL) == 0)
-        json_set_str(a, json_make(a, rule, "timeouts", NULL), "request", timeout);
+    json_set(a, rule, S("backendRefs"), make_backends(a, q));
+    put_timeout(a, q, rule);
     return rule;
 }
 
@@ -328,15 +401,26 @@ struct json *aim_route_object(struct arena *a, const struct aim_route_question *
     aim_service_copy_labels(a, q->config, q->service, route);
     struct json *spec = json_make(a, route, "spec", NULL);
     json_set(a, spec, S("parentRefs"), make_list(a, make_parent(a, q)));
-    json_set(a, spec, S("rules"), make_list(a, make_rule(a, q, plan->path)));
+    struct json *rules = json_new_arr(a);
+    if (!plan->path_lost)
+        json_push(a, rules, make_rule(a, q, plan->path));
+    if (plan->header_value.n && !plan->header_lost)
+        json_push(a, rules, make_header_rule(a, q, plan));
+    json_set(a, spec, S("rules"), rules);
+    if (json_len(plan->hostnames))
+        json_set(a, spec, S("hostnames"), json_copy(a, plan->hostnames));
     return route;
 }
 
 str aim_route_path_of(const struct json *route)
 {
-    const struct json *rule = json_item(json_at(route, "spec", "rules", NULL), 0);
-    const struct json *match = json_item(json_get(rule, "matches"), 0);
-    return json_text(json_at(match, "path", "value", NULL));
+    const struct json *rules = json_at(route, "spec", "rules", NULL);
+    for (size_t i = 0; i < json_len(rules); i++) {
+        const struct json *match = json_item(json_get(json_item(rules, i), "matches"), 0);
+        if (!json_get(match, "headers"))
+            return json_text(json_at(match, "path", "value", NULL));
+    }
+    return S(""); /* only the rule of the header */
 }
 
 /* ---- the gateway's answer */
@@ -350,10 +434,12 @@ void aim_route_read_status(struct aim_route_plan *plan, const struct json *route
         set_verdict(plan, ROUTE_READY, "RouteReady", S("HTTPRoute is ready"));
         break;
     case SERVICE_ROUTE_REJECTED:
-        set_verdict(plan, ROUTE_REJECTED, fact.reason.n ? fact.reason.p : "RouteFailed",
-                    fact.message.n ? fact.message : S("HTTPRoute not accepted by gateway"));
+        set_verdict(plan, ROUTE_REJECTED, fact.reason.p, fact.message);
+        break;
+    case SERVICE_ROUTE_NO_BACKEND:
+        set_verdict(plan, ROUTE_NO_BACKEND, fact.reason.p, fact.message);
         break;
     default:
-        set_verdict(plan, ROUTE_WAITING, "ConfiguringRoute", fact.message);
+        set_verdict(plan, ROUTE_WAITING, fact.reason.p, fact.message);
     }
 }

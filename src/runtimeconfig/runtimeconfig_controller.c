@@ -13,8 +13,12 @@
 #include "../base/file.h"
 #include "../base/log.h"
 #include "aim.h"
+#include "artifact_controller.h"
 #include "cache_controller.h"
 #include "model_controller.h"
+#include "model_inspection.h"
+#include "modelsource_controller.h"
+#include "route_group.h"
 #include "service_controller.h"
 #include "template_controller.h"
 
@@ -25,7 +29,8 @@ static const struct aim_hooks *const hooks[AIM_CONSUMER_N] = {
     [AIM_SERVICE] = &aim_service_hooks,           [AIM_MODEL] = &aim_model_hooks,
     [AIM_CLUSTER_MODEL] = &aim_model_hooks,       [AIM_TEMPLATE] = &aim_template_hooks,
     [AIM_CLUSTER_TEMPLATE] = &aim_template_hooks, [AIM_TEMPLATE_CACHE] = &aim_template_cache_hooks,
-    [AIM_MODEL_CACHE] = &aim_model_cache_hooks,
+    [AIM_MODEL_CACHE] = &aim_model_cache_hooks,   [AIM_ARTIFACT] = &aim_artifact_hooks,
+    [AIM_MODEL_SOURCE] = &aim_modelsource_hooks,
 };
 
 /* ---- links */
@@ -49,23 +54,34 @@ void aim_link_all(struct aim *aim)
             aim_resolution_link(aim, aim_consumer_put(&aim->consumers[kind], r), r);
 }
 
+/* Services that share a route: each change of one may change what it leads to. */
+static void enqueue_groups(struct aim *aim, const struct aim_record *before,
+                           const struct aim_record *after)
+{
+    const struct aim_record *both[] = { before, after };
+    for (size_t i = 0; aim_record_has_changed(before, after) && i < countof(both); i++)
+        if (both[i] && both[i]->route_group.n)
+            aim_route_group_enqueue(aim, both[i]->meta.ns, both[i]->route_group);
+}
+
 /* A change of the status alone needs a turn only if it is not our own write. */
 static void on_consumer_change(struct controller *c, const struct record *old,
                                const struct record *now)
 {
     struct aim_consumers *of = controller_context(c);
-    const struct aim_record *before = (const struct aim_record *)(const void *)old,
-                            *after = (const struct aim_record *)(const void *)now;
+    const struct aim_record *before = record_as(struct aim_record, old),
+                            *after = record_as(struct aim_record, now);
     aim_link_all(of->aim);
+    if (of->kind == AIM_SERVICE)
+        enqueue_groups(of->aim, before, after);
     if (!after) {
         aim_consumer_drop(of, old->ns, old->name);
         return;
     }
     if (!aim_record_has_changed(before, after)) {
         struct aim_tracked *tracked = aim_consumer_find(of, now->ns, now->name);
-        if (tracked &&
-            !aim_own_write_is_ours(&tracked->status, now)) /* after the echo has expired */
-            controller_add_after(c, now->ns, now->name, AIM_ECHO_NS);
+        if (tracked && !own_write_is_ours(&tracked->status, now)) /* once ours has expired */
+            controller_add_after(c, now->ns, now->name, AIM_OWN_WRITE_NS);
         return;
     }
     aim_resolution_link(of->aim, aim_consumer_put(of, after), after);
@@ -138,7 +154,7 @@ static void warn_if_in_use(struct aim *aim, const struct aim_config *config, con
     if (!config || !config->total)
         return;
     events_emit(manager_events(aim->manager),
-                &(struct event){
+                &(struct kube_event){
                     .resource = &aim->kinds->at[kind],
                     .ns = r->ns,
                     .name = r->name,
@@ -164,7 +180,7 @@ static void on_config_change(struct controller *c, const struct record *old,
     bool changed = config != NULL;
     if (now) {
         config = aim_configs_put(&aim->configs, &aim->kinds->at[kind],
-                                 (const struct aim_record *)(const void *)now, &changed);
+                                 record_as(struct aim_record, now), &changed);
         changed |= old && !str_eq(old->uid, now->uid); /* the object was recreated */
         controller_add(c, now->ns, now->name);
     } else {
@@ -215,6 +231,11 @@ struct cache *aim_cache(const struct aim *aim, enum aim_kind kind)
     return aim->caches[kind];
 }
 
+const struct runtimeconfig_metrics *aim_metrics(const struct aim *aim)
+{
+    return &aim->metrics;
+}
+
 struct aim_world *aim_world(struct aim *aim)
 {
     return &aim->world;
@@ -234,6 +255,7 @@ static const struct feature_setting settings[] = {
       "$AIM_OPERATOR_NAMESPACE, the pod's own namespace, or kaiwo-system)" },
     { "aim-path-encoding", "rfc3986",
       "Encoding of paths: rfc3986, or rfc1123 as in later versions of AIM" },
+    AIM_INSPECTION_SETTINGS,
     { 0 },
 };
 
@@ -332,14 +354,16 @@ static int runtimeconfig_start(struct manager *m, void **ret_state, err_t *e)
     aim->kinds = aim_kinds(group);
     if (!aim->kinds)
         return err_set(e, EINVAL,
-                       "--aim-group: invalid value \"%s\"; want " AIM_GROUP " or " AIM_GROUP_NEWER,
+                       "--aim-group is \"%s\", but must be " AIM_GROUP " or " AIM_GROUP_NEWER,
                        group);
     if (aim_path_encoding_parse(str_c(manager_setting(m, "aim-path-encoding")), &aim->encoding, e) <
         0)
         return -e->code;
     aim->operator_ns = operator_namespace(m);
     runtimeconfig_metrics_init(&aim->metrics, manager_metrics(m));
-    int r = start_caches(aim, e);
+    int r = aim_inspection_start(aim, e);
+    if (r == 0)
+        r = start_caches(aim, e);
     if (r < 0)
         return r;
     start_consumers(aim);
@@ -361,6 +385,7 @@ static void runtimeconfig_stop(void *state)
     for (int kind = 0; kind < AIM_CONSUMER_N; kind++)
         if (aim->consumers[kind].aim)
             aim_consumers_done(&aim->consumers[kind]);
+    aim_inspection_stop(aim);
     aim_route_stop(aim);
     aim_world_done(&aim->world);
     aim_configs_done(&aim->configs);

@@ -25,6 +25,11 @@ void runtimeconfig_metrics_init(struct runtimeconfig_metrics *m, struct metrics 
                        &(struct metric_spec){ .name = "aim_route_conflicts",
                                               .help = "Services whose path another one owns",
                                               .kind = METRIC_GAUGE });
+    m->refused =
+        metrics_family(registry, &(struct metric_spec){
+                                     .name = "aim_incomplete_refused_total",
+                                     .help = "Incomplete InferenceServices that were not sent",
+                                     .kind = METRIC_COUNTER });
     m->statuses = metrics_family(registry, &(struct metric_spec){ .name = "aim_service_status",
                                                                   .help = "AIMServices by status",
                                                                   .kind = METRIC_GAUGE,
@@ -54,6 +59,11 @@ void runtimeconfig_metrics_consumers(const struct runtimeconfig_metrics *m, str 
 void runtimeconfig_metrics_forget(const struct runtimeconfig_metrics *m, str ns, str name)
 {
     metric_drop(m->consumers, (const str[]){ ns.n ? S("Namespace") : S("Cluster"), ns, name });
+}
+
+void runtimeconfig_metrics_refused(const struct runtimeconfig_metrics *m)
+{
+    metric_add(METRIC_ALONE(m->refused), 1);
 }
 
 void runtimeconfig_metrics_conflicts(const struct runtimeconfig_metrics *m, size_t n)

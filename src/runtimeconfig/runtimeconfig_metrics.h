@@ -8,7 +8,7 @@
 #include "resolve_core.h"
 
 struct runtimeconfig_metrics {
-    struct metric_family *resolutions, *consumers, *renders, *conflicts, *statuses;
+    struct metric_family *resolutions, *consumers, *renders, *conflicts, *statuses, *refused;
 };
 
 void runtimeconfig_metrics_init(struct runtimeconfig_metrics *m, struct metrics *registry);
@@ -19,6 +19,8 @@ void runtimeconfig_metrics_rendered(const struct runtimeconfig_metrics *m, bool 
 void runtimeconfig_metrics_consumers(const struct runtimeconfig_metrics *m, str ns, str name,
                                      size_t total);
 void runtimeconfig_metrics_forget(const struct runtimeconfig_metrics *m, str ns, str name);
+/* An InferenceService was not sent because it was incomplete; stays 0 unless there is a bug. */
+void runtimeconfig_metrics_refused(const struct runtimeconfig_metrics *m);
 void runtimeconfig_metrics_conflicts(const struct runtimeconfig_metrics *m, size_t n);
 
 #endif

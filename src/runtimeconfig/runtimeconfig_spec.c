@@ -21,6 +21,12 @@ static struct aim_routing_spec read_routing(const struct json *routing, bool clu
         .timeout = json_text(json_get(routing, "requestTimeout")),
         .annotations = of_type(json_get(routing, "annotations"), JSON_OBJ),
         .required_prefix = cluster ? json_text(json_get(routing, "requiredPrefix")) : S(""),
+        .hostnames = of_type(json_get(routing, "hostnames"), JSON_ARR),
+        .header = of_type(json_get(routing, "modelHeader"), JSON_OBJ),
+        .pool = of_type(json_get(routing, "inferencePool"), JSON_OBJ),
+        .backend = json_text(json_get(routing, "backend")),
+        .group = json_text(json_get(routing, "group")),
+        .weight = json_int(json_get(routing, "weight"), 1),
     };
 }
 
@@ -50,6 +56,8 @@ struct runtimeconfig_spec runtimeconfig_spec_read(const struct json *spec, bool 
                          : NULL,
     };
     read_storage(spec, &ret);
+    ret.refused_credentials =
+        cluster && (json_get(spec, "imagePullSecrets") || json_get(spec, "serviceAccountName"));
     if (!cluster) {
         ret.pull_secrets = of_type(json_get(spec, "imagePullSecrets"), JSON_ARR);
         ret.service_account = json_text(json_get(spec, "serviceAccountName"));

@@ -15,6 +15,12 @@ struct aim_routing_spec {
     str timeout;                    /* requestTimeout as written; empty: unset */
     const struct json *annotations; /* NULL: unset */
     str required_prefix;            /* a template; cluster configurations only */
+    const struct json *hostnames;   /* a list; NULL: unset */
+    const struct json *header;      /* modelHeader; NULL: unset */
+    const struct json *pool;        /* inferencePool; NULL: unset */
+    str backend;                    /* Service or InferencePool; empty: unset */
+    str group;                      /* services only: those that share a route; empty: none */
+    int64_t weight;                 /* services only: in the group; 1 if unset */
 };
 
 struct runtimeconfig_spec {
@@ -27,7 +33,13 @@ struct runtimeconfig_spec {
     const struct json *pull_secrets; /* a list; NULL: unset */
     str service_account;
     const struct json *propagate; /* labelPropagation.match while enabled; NULL: off */
+    bool refused_credentials;     /* a cluster configuration has some; they are ignored */
 };
+
+/* Reason and text for a cluster configuration that was stored with credentials before its definition refused them. */
+#define RUNTIMECONFIG_CREDENTIALS "CredentialsNotAllowed"
+#define RUNTIMECONFIG_CREDENTIALS_TEXT                                                             \
+    "credentials belong in an AIMRuntimeConfig: a cluster configuration holds no secrets"
 
 /* Reads the spec of either kind of configuration, or of an AIMService. NULL is an empty spec. Credentials in a
  * cluster configuration are ignored: all namespaces would share them. */

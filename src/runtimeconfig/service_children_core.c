@@ -11,6 +11,7 @@
 
 #include "../base/quantity.h"
 #include "../base/sha256.h"
+#include "derive_core.h"
 #include "names_core.h"
 
 /* ---- fields of the service */
@@ -33,12 +34,31 @@ str aim_service_template_ref(const struct json *service)
     return ref.n ? ref : json_text(json_at(service, "spec", "template", "name", NULL));
 }
 
+static str caching_mode(const struct json *service)
+{
+    return json_text(json_at(service, "spec", "caching", "mode", NULL));
+}
+
+/* Every mode of the newer generation has a cache: Always and Auto are older names of Shared, Never of Dedicated. */
 bool aim_service_wants_cache(const struct json *service)
 {
-    str mode = json_text(json_at(service, "spec", "caching", "mode", NULL));
-    if (mode.n)
-        return !str_eqc(mode, "Never") && !str_eqc(mode, "Auto");
-    return json_bool(json_at(service, "spec", "cacheModel", NULL), false);
+    return caching_mode(service).n ||
+           json_bool(json_at(service, "spec", "cacheModel", NULL), false);
+}
+
+/* The mode of the service decides which caches it may use; see service_observe.c. */
+bool aim_service_is_dedicated(const struct json *service)
+{
+    str mode = caching_mode(service);
+    return str_eqc(mode, "Dedicated") || str_eqc(mode, "Never");
+}
+
+/* templateRef is the name of the older generation, templateName that of the newer one. */
+str aim_service_cache_template(const struct json *cache)
+{
+    const struct json *spec = json_get(cache, "spec");
+    str ref = json_text(json_get(spec, "templateRef"));
+    return ref.n ? ref : json_text(json_get(spec, "templateName"));
 }
 
 const struct json *aim_service_overrides(const struct json *service)
@@ -149,6 +169,72 @@ struct json *aim_service_model(struct arena *a, const struct aim_service_basis *
     return model;
 }
 
+/* Sources of the same name may be on different S3 servers, which only their environment shows. */
+static str endpoint_of(const struct json *source)
+{
+    const struct json *env = json_get(source, "env");
+    for (size_t i = 0; i < json_len(env); i++)
+        if (str_eqc(json_text(json_get(json_item(env, i), "name")), "AWS_ENDPOINT_URL"))
+            return json_text(json_get(json_item(env, i), "value"));
+    return S("");
+}
+
+bool aim_service_is_custom_model(const struct json *custom, const struct json *model)
+{
+    const struct json *want = json_get(custom, "modelSources"),
+                      *have = json_at(model, "spec", "modelSources", NULL);
+    if (json_len(want) != json_len(have) || !json_len(want) ||
+        !str_eq(json_text(json_get(custom, "baseImage")),
+                json_text(json_at(model, "spec", "image", NULL))))
+        return false;
+    for (size_t i = 0; i < json_len(want); i++) {
+        const struct json *x = json_item(want, i), *y = json_item(have, i);
+        if (!str_eq(aim_service_source_id(x), aim_service_source_id(y)) ||
+            !str_eq(json_text(json_get(x, "sourceUri")), json_text(json_get(y, "sourceUri"))) ||
+            !str_eq(endpoint_of(x), endpoint_of(y)))
+            return false;
+    }
+    return true;
+}
+
+/* The name depends on all that makes the model another one, so that two services find the same. */
+static str custom_model_name(struct arena *a, const struct json *custom)
+{
+    enum { DIGITS = 8 };
+    const struct json *sources = json_get(custom, "modelSources");
+    str image = json_text(json_get(custom, "baseImage"));
+    struct json *inputs = aim_derive_inputs(a, &image, 1);
+    for (size_t i = 0; i < json_len(sources); i++) {
+        const struct json *source = json_item(sources, i);
+        json_push(a, inputs, json_new_str(a, aim_service_source_id(source)));
+        json_push(a, inputs, json_new_str(a, json_text(json_get(source, "sourceUri"))));
+        if (endpoint_of(source).n)
+            json_push(a, inputs, json_new_str(a, endpoint_of(source)));
+    }
+    str part = json_len(sources) ? aim_service_source_id(json_item(sources, 0)) : S("custom-model");
+    return aim_derive_name(a, &part, 1, inputs, DIGITS);
+}
+
+/* Without an owner: a second service that describes the same model uses it, and outlives the first. */
+struct json *aim_service_custom_model(struct arena *a, const struct aim_service_basis *b)
+{
+    static const char *const copied[] = { "runtimeConfigName", "imagePullSecrets",
+                                          "serviceAccountName" };
+    const struct json *from = json_get(b->service, "spec");
+    const struct json *custom = json_at(from, "model", "custom", NULL);
+    struct json *model =
+        make_child(a, custom_model_name(a, custom), meta_text(b->service, "namespace"));
+    struct json *spec = json_make(a, model, "spec", NULL);
+    set_label(a, model, b, "custom-model", S("true"));
+    json_set_str(a, spec, "image", json_text(json_get(custom, "baseImage")));
+    copy_member(a, custom, spec, "modelSources");
+    copy_member(a, custom, json_make(a, spec, "custom", NULL), "hardware");
+    for (size_t i = 0; i < countof(copied); i++)
+        copy_member(a, from, spec, copied[i]);
+    aim_service_copy_labels(a, b->config, b->service, model);
+    return model;
+}
+
 /* The overrides in the key order of the original operator: the hash in the derived name depends on it. */
 static str overrides_text(struct arena *a, const struct json *overrides)
 {
@@ -234,6 +320,12 @@ const struct json *aim_service_sources(const struct json *template)
     return json_len(found) ? found : json_at(template, "spec", "modelSources", NULL);
 }
 
+str aim_service_source_id(const struct json *source)
+{
+    str id = json_text(json_get(source, "modelId"));
+    return id.n ? id : json_text(json_get(source, "name"));
+}
+
 static int64_t parse_size(const struct json *size)
 {
     int64_t bytes = -1;
@@ -287,17 +379,41 @@ struct json *aim_service_volume(struct arena *a, const struct aim_service_basis 
 }
 
 /* Has the name of the template, so that all services with this template share it. */
+/* The name of a cache of the newer generation: a dedicated one is never found by a service that is created again. */
+static str newer_cache_name(struct arena *a, const struct aim_service_basis *b)
+{
+    enum { DIGITS = 8 };
+    bool dedicated = aim_service_is_dedicated(b->service);
+    str parts[] = { meta_text(b->template, "name"), meta_text(b->service, "name") };
+    str of = meta_text(b->service, dedicated ? "uid" : "namespace");
+    return aim_derive_name(a, parts, dedicated ? 2 : 1, aim_derive_inputs(a, &of, 1), DIGITS);
+}
+
+/* A service that asks with the field of the newer generation gets a cache of that generation, with artifacts. */
 struct json *aim_service_template_cache(struct arena *a, const struct aim_service_basis *b)
 {
     const struct json *from = json_get(b->service, "spec");
+    bool newer = caching_mode(b->service).n > 0;
     str template = meta_text(b->template, "name");
-    struct json *cache = make_child(a, template, meta_text(b->service, "namespace"));
+    struct json *cache = make_child(a, newer ? newer_cache_name(a, b) : template,
+                                    meta_text(b->service, "namespace"));
     struct json *spec = json_make(a, cache, "spec", NULL);
-    set_label(a, cache, b, "service-name", aim_names_label_value(a, meta_text(b->service, "name")));
-    json_set_str(a, spec, "templateRef", template);
+    set_label(a, cache, b, newer ? "service" : "service-name",
+              aim_names_label_value(a, meta_text(b->service, "name")));
+    json_set_str(a, spec, newer ? "templateName" : "templateRef", template);
+    if (newer) {
+        bool cluster = !meta_text(b->template, "namespace").n;
+        json_set_str(a, spec, "templateScope", cluster ? S("Cluster") : S("Namespace"));
+        json_set_str(a, spec, "mode",
+                     aim_service_is_dedicated(b->service) ? S("Dedicated") : S("Shared"));
+    }
     if (aim_service_storage_class(b).n)
         json_set_str(a, spec, "storageClassName", aim_service_storage_class(b));
-    copy_member(a, from, spec, "env");
+    struct json *env =
+        aim_service_merge_named(a, newer ? json_at(b->template, "spec", "env", NULL) : NULL,
+                                json_get(from, "env"));
+    if (env->n)
+        json_set(a, spec, S("env"), env);
     copy_member(a, from, spec, "imagePullSecrets");
     copy_member(a, from, spec, "runtimeConfigName");
     aim_service_copy_labels(a, b->config, b->service, cache);

@@ -22,10 +22,12 @@ struct aim_service_basis {
 
 /* ---- fields of the service */
 
-str aim_service_model_ref(const struct json *service);    /* spec.model.ref, or its newer name */
-str aim_service_model_image(const struct json *service);  /* spec.model.image */
-str aim_service_template_ref(const struct json *service); /* spec.templateRef, or its newer name */
-bool aim_service_wants_cache(const struct json *service); /* cacheModel, or caching.mode */
+str aim_service_model_ref(const struct json *service);     /* spec.model.ref, or its newer name */
+str aim_service_model_image(const struct json *service);   /* spec.model.image */
+str aim_service_template_ref(const struct json *service);  /* spec.templateRef, or its newer name */
+bool aim_service_wants_cache(const struct json *service);  /* cacheModel, or caching.mode */
+bool aim_service_is_dedicated(const struct json *service); /* its cache is its own */
+str aim_service_cache_template(const struct json *cache);  /* that an AIMTemplateCache is for */
 const struct json *aim_service_overrides(const struct json *service); /* NULL: none */
 
 /* ---- storage settings: of the service, else of the configuration, else unset or 10 % */
@@ -56,6 +58,10 @@ bool aim_service_read_storage(struct arena *a, const char *group,
 
 /* AIMModel for an image without a model. */
 struct json *aim_service_model(struct arena *a, const struct aim_service_basis *b);
+/* The AIMModel for spec.model.custom. */
+struct json *aim_service_custom_model(struct arena *a, const struct aim_service_basis *b);
+/* Does a model have the image and the sources that spec.model.custom describes? */
+bool aim_service_is_custom_model(const struct json *custom, const struct json *model);
 /* The template `base` with the service's overrides. */
 struct json *aim_service_derived_template(struct arena *a, const struct aim_service_basis *b,
                                           const struct json *base);
@@ -67,6 +73,8 @@ struct json *aim_service_volume(struct arena *a, const struct aim_service_basis 
 
 /* Model sources of a template: from its status, else from its spec. */
 const struct json *aim_service_sources(const struct json *template);
+/* The model of a source: its modelId, or its older name. */
+str aim_service_source_id(const struct json *source);
 /* Sum of their sizes in bytes; -1 if one is unknown. */
 int64_t aim_service_sources_bytes(const struct json *sources);
 /* A ReadWriteMany claim; an empty class selects the cluster's default. */

@@ -24,24 +24,21 @@ bool aim_finalizer_has(const struct aim_turn *t, const char *name)
     return false;
 }
 
-/* Keeps finalizers of other controllers in their order. */
 void aim_finalizer_send(struct aim_turn *t, const char *name, bool add)
 {
-    struct arena *a = t->r->arena;
-    struct json *next = json_new_arr(a), *body = json_new_obj(a);
-    struct json *metadata = json_make(a, body, "metadata", NULL);
-    const struct json *list = list_of(t);
-    str wanted = full_name(t, name);
-    for (size_t i = 0; i < json_len(list); i++)
-        if (!str_eq(json_text(json_item(list, i)), wanted))
-            json_push(a, next, json_item(list, i));
-    if (add)
-        json_push(a, next, json_new_str(a, wanted));
-    json_set_str(a, metadata, "resourceVersion", t->rv);
-    json_set(a, metadata, S("finalizers"), next);
     aim_send(t, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
                                         .resource = &aim_kinds_of(t->aim)->at[t->of->kind],
                                         .ns = t->ns,
                                         .name = t->name,
-                                        .body = json_to_str(a, body) });
+                                        .body = kube_finalizer_body(t->r->arena, t->rv, list_of(t),
+                                                                    full_name(t, name), add) });
+}
+
+void aim_finalizer_release(struct aim_turn *t, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (aim_finalizer_has(t, names[i])) {
+            aim_finalizer_send(t, names[i], false);
+            return;
+        }
 }

@@ -9,6 +9,7 @@
  * the turn, because cached records may be replaced while it waits. */
 #include "service_view.h"
 
+#include "cache_core.h"
 #include "model_core.h"
 #include "names_core.h"
 #include "service_world.h"
@@ -33,20 +34,34 @@ struct json *aim_service_find(const struct aim_turn *t, enum aim_kind ns_kind, s
              : object_of(t, cluster_kind, cache_get(aim_cache(t->aim, cluster_kind), S(""), name));
 }
 
-/* Usually named after the template; a cache that a user created may have any name. */
-struct json *aim_service_find_cache(const struct aim_turn *t, str template)
+/* May this service use the cache? A dedicated one belongs to the service that owns it; the two kinds never mix. */
+static bool is_usable_cache(const struct aim_turn *t, const struct json *cache)
 {
-    struct cache *caches = aim_cache(t->aim, AIM_TEMPLATE_CACHE);
-    const struct aim_record *r = cache_get(caches, t->ns, template), *other;
-    if (r)
-        return object_of(t, AIM_TEMPLATE_CACHE, r);
-    cache_each(other, caches) {
-        struct json *object =
-            str_eq(other->meta.ns, t->ns) ? object_of(t, AIM_TEMPLATE_CACHE, other) : NULL;
-        if (object && str_eq(json_text(json_at(object, "spec", "templateRef", NULL)), template))
-            return object;
+    const struct json *owners = json_at(cache, "metadata", "ownerReferences", NULL);
+    bool dedicated = str_eqc(json_text(json_at(cache, "spec", "mode", NULL)), "Dedicated");
+    bool owned = false;
+    for (size_t i = 0; i < json_len(owners); i++)
+        owned = owned || str_eq(json_text(json_get(json_item(owners, i), "uid")), t->uid);
+    return dedicated ? owned : !aim_service_is_dedicated(t->object);
+}
+
+/* Usually named after the template; a cache that a user or another operator created may have any name. The one that is
+ * available wins, then that of the template's name, then the smallest name. */
+static struct json *aim_service_find_cache(const struct aim_turn *t, str template)
+{
+    const struct aim_record *r, *best = NULL;
+    cache_each(r, aim_cache(t->aim, AIM_TEMPLATE_CACHE)) {
+        const struct json *object =
+            str_eq(r->meta.ns, t->ns) ? object_of(t, AIM_TEMPLATE_CACHE, r) : NULL;
+        if (!object || !is_usable_cache(t, object) ||
+            !str_eq(aim_service_cache_template(object), template))
+            continue;
+        int gain = !best ? 1 : aim_cache_is_available(r->word) - aim_cache_is_available(best->word);
+        gain = gain ? gain : str_eq(r->meta.name, template) - str_eq(best->meta.name, template);
+        if (gain > 0 || (!gain && str_cmp(r->meta.name, best->meta.name) < 0))
+            best = r;
     }
-    return NULL;
+    return object_of(t, AIM_TEMPLATE_CACHE, best);
 }
 
 /* ---- the model */
@@ -64,7 +79,7 @@ static struct json *only_of_image(struct aim_turn *t, enum aim_kind kind, str ns
     const struct aim_record *r, *found = NULL;
     *ret_count = 0;
     cache_each_in(r, aim_cache(t->aim, kind), AIM_INDEX_IMAGE, image)
-        if (str_eq(r->meta.ns, ns)) {
+        if (str_eq(r->meta.ns, ns) && str_find(r->labels, S("/custom-model\"")) == SIZE_MAX) {
             found = r;
             ++*ret_count;
         }
@@ -96,6 +111,27 @@ static void find_by_image(struct aim_turn *t, struct aim_service_view *v, str im
     }
 }
 
+/* The model that spec.model.custom describes: an existing one with the same image and sources, or a new one. */
+static void find_custom(struct aim_turn *t, struct aim_service_view *v, const struct json *custom)
+{
+    str image = json_text(json_get(custom, "baseImage"));
+    const struct aim_record *r, *best = NULL;
+    cache_each_in(r, aim_cache(t->aim, AIM_MODEL), AIM_INDEX_IMAGE, image)
+        if (str_eq(r->meta.ns, t->ns) && !r->deleting &&
+            (!best || str_cmp(r->meta.name, best->meta.name) < 0) &&
+            aim_service_is_custom_model(custom, object_of(t, AIM_MODEL, r)))
+            best = r;
+    v->model = object_of(t, AIM_MODEL, best);
+    if (v->model)
+        return;
+    v->make_model = aim_service_custom_model(t->r->arena, &v->basis);
+    v->facts.model =
+        model_fact(SERVICE_MODEL_WAITING, S("ModelPending"),
+                   arena_printf(t->r->arena,
+                                "AIMModel \"" STR_FMT "\" is being created for spec.model.custom",
+                                STR_ARG(meta_text(v->make_model, "name"))));
+}
+
 /* A model that does not exist yet is waited for: it may be created later. */
 static void find_by_name(struct aim_turn *t, struct aim_service_view *v, str name)
 {
@@ -104,9 +140,8 @@ static void find_by_name(struct aim_turn *t, struct aim_service_view *v, str nam
         v->facts.model =
             model_fact(SERVICE_MODEL_WAITING, S("ModelNotFound"),
                        arena_printf(t->r->arena,
-                                    "Neither an AIMModel \"" STR_FMT "\" in namespace \"" STR_FMT
-                                    "\" nor an AIMClusterModel of that name exists",
-                                    STR_ARG(name), STR_ARG(t->ns)));
+                                    "No AIMModel or AIMClusterModel found for " STR_FMT,
+                                    STR_ARG(aim_names_quote(t->r->arena, name))));
 }
 
 /* Sets the model fact from the status of the model. */
@@ -114,28 +149,32 @@ static void check_model(struct aim_turn *t, struct aim_service_view *v)
 {
     str word = json_text(json_at(v->model, "status", "status", NULL));
     const char *reason = aim_model_unready_reason(word);
-    if (!reason)
+    if (!reason) {
+        v->facts.model.state = SERVICE_MODEL_READY;
         return;
+    }
     enum aim_service_model_state state = !strcmp(reason, "ModelFailed")     ? SERVICE_MODEL_FAILED
                                          : !strcmp(reason, "ModelDegraded") ? SERVICE_MODEL_DEGRADED
                                                                             : SERVICE_MODEL_WAITING;
-    v->facts.model = model_fact(state, str_c(reason),
-                                arena_printf(t->r->arena, STR_FMT " \"" STR_FMT "\" is %s",
-                                             STR_ARG(json_text(json_get(v->model, "kind"))),
-                                             STR_ARG(meta_text(v->model, "name")),
-                                             word.n ? word.p : "not ready yet"));
+    v->facts.model =
+        model_fact(state, str_c(reason),
+                   aim_model_unready_message(t->r->arena, json_text(json_get(v->model, "kind")),
+                                             meta_text(v->model, "name"), word));
 }
 
 /* True if the model is ready; otherwise the fact explains why not. */
 static bool resolve_model(struct aim_turn *t, struct aim_service_view *v)
 {
     str ref = aim_service_model_ref(t->object), image = aim_service_model_image(t->object);
-    if (ref.n)
+    const struct json *custom = json_at(t->object, "spec", "model", "custom", NULL);
+    if (json_len(custom))
+        find_custom(t, v, custom);
+    else if (ref.n)
         find_by_name(t, v, ref);
     else if (image.n)
         find_by_image(t, v, image);
-    else
-        v->facts.model = model_fact(SERVICE_MODEL_UNRESOLVED, S("ModelResolutionFailed"),
+    else /* stored without one: the definition does not require a spec */
+        v->facts.model = model_fact(SERVICE_MODEL_UNRESOLVED, S("InvalidSpec"),
                                     S("spec.model must set a model (ref) or an image"));
     if (v->model)
         check_model(t, v);
@@ -168,6 +207,80 @@ static size_t count_of(const struct aim_turn *t, enum aim_kind kind, str model)
     return n;
 }
 
+/* A template of the namespace with the same spec; reused instead of creating another one. */
+static struct json *equal_template(struct aim_turn *t, const struct json *wanted)
+{
+    const struct aim_record *r;
+    str model = json_text(json_at(wanted, "spec", "modelName", NULL));
+    cache_each_in(r, aim_cache(t->aim, AIM_TEMPLATE), AIM_INDEX_MODEL, model) {
+        struct json *have =
+            str_eq(r->meta.ns, t->ns) && !r->deleting ? object_of(t, AIM_TEMPLATE, r) : NULL;
+        if (have && json_eq(json_get(have, "spec"), json_get(wanted, "spec")))
+            return have;
+    }
+    return NULL;
+}
+
+str aim_service_runtime_template(const struct json *inference_service)
+{
+    return json_text(json_at(inference_service, "spec", "predictor", "model", "runtime", NULL));
+}
+
+bool aim_service_is_rebinding(const struct aim_turn *t)
+{
+    str key = aim_names_label_key(t->r->arena, aim_kinds_of(t->aim)->group, "force-rebind");
+    const struct json *notes = json_at(t->object, "metadata", "annotations", NULL);
+    return json_text(json_get_str(notes, key)).n > 0;
+}
+
+/* Was the template of that name derived from this one? The overrides may have changed since then, so that only the part before
+ * their hash counts; a template that equals the derived one may have any name. */
+static bool is_derived_from(struct aim_turn *t, const struct aim_service_view *v, str name,
+                            const struct aim_template_candidate *c, const struct json *base)
+{
+    enum { HASH = 8 };
+    str derived = aim_names_derived_template(t->r->arena, c->name, S(""));
+    if (derived.n == name.n &&
+        str_eq(str_upto(name, name.n - HASH), str_upto(derived, derived.n - HASH)))
+        return true;
+    const struct json *same =
+        equal_template(t, aim_service_derived_template(t->r->arena, &v->basis, base));
+    return same && str_eq(meta_text(same, "name"), name);
+}
+
+/* Is this the template that the running service was made from, as it is or with overrides? The InferenceService remembers it:
+ * the status forgets it while the model is in trouble. The status has the scope, if two templates have the name. */
+static bool is_bound_to(struct aim_turn *t, const struct aim_service_view *v,
+                        const struct aim_template_candidate *c, const struct json *base)
+{
+    const struct json *last = json_get(t->status.old, "resolvedTemplate");
+    str name = aim_service_runtime_template(v->runtime),
+        last_name = json_text(json_get(last, "name"));
+    str scope = str_eq(name, last_name) ? json_text(json_get(last, "scope")) : S("");
+    if (!name.n) /* one of the newer operator names no runtime */
+        name = last_name;
+    if (aim_service_overrides(t->object))
+        return is_derived_from(t, v, name, c, base);
+    return str_eq(name, c->name) && !str_eqc(scope, c->ns.n ? "Cluster" : "Namespace");
+}
+
+/* A service that runs keeps its template while that exists and has not failed: another choice would restart its pods.
+ * The annotation force-rebind selects again. NULL: select. */
+static const struct json *bound_template(struct aim_turn *t, const struct aim_service_view *v,
+                                         const struct candidates *c)
+{
+    if (!v->runtime || aim_service_is_rebinding(t))
+        return NULL;
+    for (size_t i = 0; i < c->n; i++) {
+        enum aim_kind kind = c->at[i].ns.n ? AIM_TEMPLATE : AIM_CLUSTER_TEMPLATE;
+        const struct aim_record *r = cache_get(aim_cache(t->aim, kind), c->at[i].ns, c->at[i].name);
+        const struct json *base = c->at[i].derived ? NULL : object_of(t, kind, r);
+        if (base && is_bound_to(t, v, &c->at[i], base))
+            return str_eqc(r->word, "Failed") ? NULL : base;
+    }
+    return NULL;
+}
+
 /* The best template of the model, or NULL and the fact. */
 static const struct json *select_template(struct aim_turn *t, struct aim_service_view *v)
 {
@@ -176,6 +289,9 @@ static const struct json *select_template(struct aim_turn *t, struct aim_service
     struct candidates c = { arena_array(t->r->arena, room + 1, sizeof(*c.at)), 0 };
     gather_candidates(t, AIM_TEMPLATE, t->ns, model, &c);
     gather_candidates(t, AIM_CLUSTER_TEMPLATE, S(""), model, &c);
+    const struct json *bound = bound_template(t, v, &c);
+    if (bound)
+        return bound;
     struct aim_template_selection s =
         aim_template_select(t->r->arena, model, c.at, c.n, aim_world_gpus(aim_world(t->aim)));
     if (s.chosen) { /* in its own scope: the other one may have a template of the same name */
@@ -204,20 +320,6 @@ static const struct json *base_template(struct aim_turn *t, struct aim_service_v
     return template;
 }
 
-/* A template of the namespace with the same spec; reused instead of creating another one. */
-static struct json *equal_template(struct aim_turn *t, const struct json *wanted)
-{
-    const struct aim_record *r;
-    str model = json_text(json_at(wanted, "spec", "modelName", NULL));
-    cache_each_in(r, aim_cache(t->aim, AIM_TEMPLATE), AIM_INDEX_MODEL, model) {
-        struct json *have =
-            str_eq(r->meta.ns, t->ns) && !r->deleting ? object_of(t, AIM_TEMPLATE, r) : NULL;
-        if (have && json_eq(json_get(have, "spec"), json_get(wanted, "spec")))
-            return have;
-    }
-    return NULL;
-}
-
 /* The template with the overrides of the service; NULL while it is being created. */
 static const struct json *derive_template(struct aim_turn *t, struct aim_service_view *v,
                                           const struct json *base)
@@ -234,11 +336,8 @@ static const struct json *derive_template(struct aim_turn *t, struct aim_service
         object_of(t, AIM_TEMPLATE, cache_get(aim_cache(t->aim, AIM_TEMPLATE), t->ns, name));
     if (!v->live_template)
         v->facts.template = (struct aim_service_template_fact){
-            .state = SERVICE_TEMPLATE_AWAITED,
-            .reason = S("TemplateNotAvailable"),
-            .message =
-                arena_printf(t->r->arena, "Derived template \"" STR_FMT "\" is being created",
-                             STR_ARG(name)),
+            .state = SERVICE_TEMPLATE_DERIVING,
+            .name = name,
         };
     return v->live_template;
 }
@@ -273,6 +372,18 @@ static void check_template(struct aim_service_view *v, const struct json *templa
     };
 }
 
+/* The model of the template does not exist. */
+static void set_model_missing(struct aim_turn *t, struct aim_service_view *v, str model)
+{
+    str name = aim_names_quote(t->r->arena, model);
+    str message =
+        v->facts.template.ns.n
+            ? arena_printf(t->r->arena, "AIMModel " STR_FMT " not found in namespace " STR_FMT,
+                           STR_ARG(name), STR_ARG(aim_names_quote(t->r->arena, t->ns)))
+            : arena_printf(t->r->arena, "AIMClusterModel " STR_FMT " not found", STR_ARG(name));
+    v->facts.model = model_fact(SERVICE_MODEL_MISSING, S("ImageNotFound"), message);
+}
+
 /* Template and model in use. */
 static void observe_template(struct aim_turn *t, struct aim_service_view *v)
 {
@@ -284,12 +395,10 @@ static void observe_template(struct aim_turn *t, struct aim_service_view *v)
     check_template(v, template);
     v->model = aim_service_find(t, AIM_MODEL, model);
     v->basis.model = v->model;
-    if (!v->model)
-        v->facts.model = model_fact(SERVICE_MODEL_MISSING, S("ImageNotFound"),
-                                    arena_printf(t->r->arena,
-                                                 "Model \"" STR_FMT "\" of template \"" STR_FMT
-                                                 "\" does not exist",
-                                                 STR_ARG(model), STR_ARG(v->facts.template.name)));
+    if (v->model)
+        check_model(t, v);
+    else
+        set_model_missing(t, v, model);
 }
 
 /* ---- the runtime */
@@ -331,18 +440,52 @@ static void observe_pods(struct aim_turn *t, struct aim_service_view *v)
             return;
 }
 
+/* Is it owned by an AIMService of this name, in our API group? One of the other group is the child of another operator, which
+ * may still be running. The uid is not compared: a service that was restored from a backup has another one. */
+static bool is_of_service(const struct aim_turn *t, const struct aim_child_record *r)
+{
+    str group = arena_printf(t->r->arena, "\"%s/", aim_kinds_of(t->aim)->group);
+    return str_eq(r->meta.ns, t->ns) && str_eqc(r->owner_kind, "AIMService") &&
+           str_eq(r->owner_name, t->name) && str_find(r->owners, group) != SIZE_MAX;
+}
+
+/* The InferenceService under our name, or else the one that another operator created for this service. */
+static void find_runtime(struct aim_turn *t, struct aim_service_view *v)
+{
+    const struct cache *all = aim_world(t->aim)->inference_services;
+    v->runtime_name = aim_names_inference_service(t->r->arena, t->name, t->ns);
+    const struct aim_child_record *live = cache_get(all, t->ns, v->runtime_name), *r;
+    v->foreign = live && !is_of_service(t, live);
+    if (v->foreign) {
+        live = NULL; /* neither changed nor routed to */
+        v->facts.runtime.blocked =
+            arena_printf(t->r->arena,
+                         "InferenceService " STR_FMT " exists and does not belong to this service; "
+                         "delete it or rename the service",
+                         STR_ARG(aim_names_quote(t->r->arena, v->runtime_name)));
+    }
+    cache_each_in(r, all, 0, t->name) {
+        if (live || !is_of_service(t, r))
+            continue;
+        live = r;
+        v->adopted = true;
+        v->facts.runtime.blocked = S("");
+        v->runtime_name = arena_str(t->r->arena, r->meta.name);
+    }
+    v->runtime = aim_child_object(t->r->arena, live);
+}
+
 /* The InferenceService and, while it is not ready, its pods. */
 static void observe_runtime(struct aim_turn *t, struct aim_service_view *v)
 {
-    v->runtime_name = aim_names_inference_service(t->r->arena, t->name, t->ns);
-    v->runtime = aim_child_object(t->r->arena, cache_get(aim_world(t->aim)->inference_services,
-                                                         t->ns, v->runtime_name));
+    find_runtime(t, v);
     const struct json *status = json_get(v->runtime, "status");
     const struct json *ready = aim_status_find(status, "Ready");
     const struct json *failure = json_at(status, "modelStatus", "lastFailureInfo", NULL);
     str message = json_text(json_get(failure, "message"));
     v->facts.runtime.found = v->runtime != NULL;
     v->facts.runtime.ready = str_eqc(json_text(json_get(ready, "status")), "True");
+    v->facts.runtime.failed = json_is(failure, JSON_OBJ);
     v->facts.runtime.failure = message.n ? message : json_text(json_get(failure, "reason"));
     if (v->runtime && !v->facts.runtime.ready)
         observe_pods(t, v);
@@ -357,20 +500,22 @@ void aim_service_observe(struct aim_turn *t, struct aim_service_view *v)
                                            .config = &t->settings,
                                            .own = &t->own };
     v->facts.old = t->status.old;
-    v->facts.config_missing = t->config.outcome == RESOLVE_MISSING;
+    v->facts.config =
+        t->config.outcome == RESOLVE_MISSING ? SERVICE_CONFIG_MISSING : SERVICE_CONFIG_FOUND;
     v->facts.config_message =
         arena_printf(a, "AIMRuntimeConfig \"" STR_FMT "\" not found in namespace \"" STR_FMT "\"",
                      STR_ARG(json_text(json_at(t->object, "spec", "runtimeConfigName", NULL))),
                      STR_ARG(t->ns));
-    observe_template(t, v);
     observe_runtime(t, v);
+    observe_template(t, v);
     if (v->facts.template.found)
         v->cache = aim_service_find_cache(t, v->facts.template.name);
     const struct json *source = json_item(aim_service_sources(v->basis.template), 0);
     t->template = (struct aim_route_template){
-        .ready = v->facts.template.state == SERVICE_TEMPLATE_READY,
+        .exists = v->runtime != NULL,
+        .backend = v->runtime_name,
         .name = v->facts.template.name,
         .model_name = json_text(json_at(v->basis.template, "spec", "modelName", NULL)),
-        .source_name = json_text(json_get(source, "name")),
+        .source_name = aim_service_source_id(source),
     };
 }

@@ -11,9 +11,11 @@ static const struct json *find_condition(const struct json *parent, const char *
     return NULL;
 }
 
-static struct aim_service_route_fact make_waiting(str message)
+static struct aim_service_route_fact make_waiting(str reason, str message)
 {
-    return (struct aim_service_route_fact){ SERVICE_ROUTE_WAITING, S("ConfiguringRoute"), message };
+    return (struct aim_service_route_fact){ .state = SERVICE_ROUTE_WAITING,
+                                            .reason = reason,
+                                            .message = message };
 }
 
 static bool is_stale(const struct json *condition, int64_t generation)
@@ -21,22 +23,52 @@ static bool is_stale(const struct json *condition, int64_t generation)
     return json_int(json_get(condition, "observedGeneration"), generation) < generation;
 }
 
+/* Reason and message of a condition that does not hold; both have a default. */
+static struct aim_service_route_fact fact_of(enum aim_service_route_state state,
+                                             const struct json *condition)
+{
+    str reason = json_text(json_get(condition, "reason"));
+    str message = json_text(json_get(condition, "message"));
+    return (struct aim_service_route_fact){
+        .state = state,
+        .reason = reason.n ? reason : S("RouteFailed"),
+        .message = message.n ? message : S("HTTPRoute not accepted by gateway"),
+    };
+}
+
+/* ResolvedRefs; not every gateway reports it. A backend that does not exist yet is a state of its own: it is normal until
+ * the InferenceService is ready. */
+static struct aim_service_route_fact refs_fact(const struct json *refs, int64_t generation)
+{
+    str status = json_text(json_get(refs, "status"));
+    bool missing = str_eqc(json_text(json_get(refs, "reason")), "BackendNotFound");
+    if (refs && is_stale(refs, generation))
+        return make_waiting(S("ConfiguringRoute"),
+                            S("Waiting for the gateway to accept the HTTPRoute"));
+    if (str_eqc(status, "False"))
+        return fact_of(missing ? SERVICE_ROUTE_NO_BACKEND : SERVICE_ROUTE_REJECTED, refs);
+    if (refs && !str_eqc(status, "True"))
+        return fact_of(SERVICE_ROUTE_WAITING, refs);
+    return (struct aim_service_route_fact){ .state = SERVICE_ROUTE_READY };
+}
+
 /* The answer of one parent. */
 static struct aim_service_route_fact parent_fact(const struct json *parent, int64_t generation)
 {
-    static const char *const types[] = { "Accepted", "ResolvedRefs" };
-    for (size_t i = 0; i < countof(types); i++) {
-        const struct json *c = find_condition(parent, types[i]);
-        str status = json_text(json_get(c, "status"));
-        if (c && str_eqc(status, "False") && !is_stale(c, generation))
-            return (struct aim_service_route_fact){ SERVICE_ROUTE_REJECTED,
-                                                    json_text(json_get(c, "reason")),
-                                                    json_text(json_get(c, "message")) };
-        bool must = i == 0; /* not every gateway reports ResolvedRefs */
-        if ((must || c) && (!str_eqc(status, "True") || is_stale(c, generation)))
-            return make_waiting(S("Waiting for the gateway to accept the HTTPRoute"));
-    }
-    return (struct aim_service_route_fact){ .state = SERVICE_ROUTE_READY };
+    const struct json *accepted = find_condition(parent, "Accepted");
+    str status = json_text(json_get(accepted, "status"));
+    if (accepted && is_stale(accepted, generation))
+        return make_waiting(S("ConfiguringRoute"),
+                            S("Waiting for the gateway to accept the HTTPRoute"));
+    if (str_eqc(status, "False"))
+        return fact_of(SERVICE_ROUTE_REJECTED, accepted);
+    if (accepted && !str_eqc(status, "True"))
+        return fact_of(SERVICE_ROUTE_WAITING, accepted);
+    struct aim_service_route_fact refs =
+        refs_fact(find_condition(parent, "ResolvedRefs"), generation);
+    return accepted || refs.state != SERVICE_ROUTE_READY
+               ? refs
+               : make_waiting(S("ConfiguringRoute"), S("HTTPRoute Accepted condition not found"));
 }
 
 /* A route without parents in its status has not been seen by any gateway controller yet. */
@@ -45,9 +77,9 @@ struct aim_service_route_fact aim_service_route_fact(const struct json *route)
     const struct json *parents = json_at(route, "status", "parents", NULL);
     int64_t generation = json_int(json_at(route, "metadata", "generation", NULL), 0);
     if (!route)
-        return make_waiting(S("Waiting for HTTPRoute to be created"));
+        return make_waiting(S("ConfiguringRoute"), S("Waiting for HTTPRoute to be created"));
     if (!json_len(parents))
-        return make_waiting(S("Waiting for the gateway to accept the HTTPRoute"));
+        return make_waiting(S("ConfiguringRoute"), S("HTTPRoute has no parent status"));
     for (size_t i = 0; i < json_len(parents); i++) {
         struct aim_service_route_fact fact = parent_fact(json_item(parents, i), generation);
         if (fact.state != SERVICE_ROUTE_READY)

@@ -39,7 +39,7 @@ static void put_labels(struct maker *m, struct json *labels)
     const struct aim_service_basis *b = m->b;
     const struct json *profile = json_at(b->template, "status", "profile", "metadata", NULL);
     str model = json_text(json_get(spec_of(b->template), "modelName"));
-    str source = json_text(json_get(json_item(aim_service_sources(b->template), 0), "name"));
+    str source = aim_service_source_id(json_item(aim_service_sources(b->template), 0));
     const struct {
         const char *key;
         str value;
@@ -241,6 +241,9 @@ struct json *aim_service_inference_service(struct arena *a, const struct aim_ser
         json_set(a, predictor, S("imagePullSecrets"), secrets);
     if (account_of(b).n)
         json_set_str(a, predictor, "serviceAccountName", account_of(b));
+    str priority = json_text(json_get(spec_of(b->service), "priorityClassName"));
+    if (priority.n)
+        json_set_str(a, predictor, "priorityClassName", priority);
     put_volumes(&m, predictor, model, storage);
     put_replicas(&m, predictor);
     return object;

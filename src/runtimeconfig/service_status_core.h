@@ -21,6 +21,7 @@ enum aim_service_condition_type {
     SERVICE_READY,
     SERVICE_PROGRESSING,
     SERVICE_FAILURE,
+    SERVICE_SERVING, /* ours: does an InferenceService of this service answer, whatever else is wrong? */
     SERVICE_CONDITION_N
 };
 
@@ -29,30 +30,35 @@ struct aim_service_condition {
     str reason, message;
 };
 
-/* ---- facts */
+/* ---- facts: the zero of every state is "unknown", and is never taken for ready, off or absent */
 
 enum aim_service_route_state {
+    SERVICE_ROUTE_UNKNOWN,
     SERVICE_ROUTE_OFF,
     SERVICE_ROUTE_READY,
     SERVICE_ROUTE_WAITING,
     SERVICE_ROUTE_REJECTED,     /* refused by a gateway, or the path is taken: Degraded */
     SERVICE_ROUTE_PATH_INVALID, /* the path template cannot be rendered: Degraded */
     SERVICE_ROUTE_NO_GATEWAY,   /* no gatewayRef: Failed */
+    SERVICE_ROUTE_NO_BACKEND,   /* no backend yet: rejected if the runtime is ready, else waiting */
     SERVICE_ROUTE_N
 };
 
 struct aim_service_route_fact {
     enum aim_service_route_state state;
     str reason, message; /* of RoutingReady; empty: the defaults of the state */
+    bool no_gateway;     /* with an invalid path: there is no gatewayRef either */
 };
 
 enum aim_service_model_state {
+    SERVICE_MODEL_UNKNOWN,
     SERVICE_MODEL_READY,
     SERVICE_MODEL_UNRESOLVED, /* no model, or several for an image */
     SERVICE_MODEL_MISSING,    /* the template's model does not exist */
     SERVICE_MODEL_WAITING,
     SERVICE_MODEL_FAILED,
     SERVICE_MODEL_DEGRADED,
+    SERVICE_MODEL_N
 };
 
 struct aim_service_model_fact {
@@ -61,37 +67,50 @@ struct aim_service_model_fact {
 };
 
 enum aim_service_template_state {
+    SERVICE_TEMPLATE_UNKNOWN,
     SERVICE_TEMPLATE_READY,
     SERVICE_TEMPLATE_REFUSED,  /* selection failed; only the user can fix it */
-    SERVICE_TEMPLATE_AWAITED,  /* none is ready yet, or it is being created */
+    SERVICE_TEMPLATE_AWAITED,  /* templates exist, none is ready yet */
+    SERVICE_TEMPLATE_DERIVING, /* the template with the overrides is being created */
     SERVICE_TEMPLATE_MISSING,  /* named but not found */
     SERVICE_TEMPLATE_UNNAMED,  /* not named and none found */
     SERVICE_TEMPLATE_PENDING,  /* found, not ready */
     SERVICE_TEMPLATE_DEGRADED, /* found, not usable */
     SERVICE_TEMPLATE_FAILED,
     SERVICE_TEMPLATE_EMPTY, /* ready, but without model sources */
+    SERVICE_TEMPLATE_N
 };
 
 struct aim_service_template_fact {
     enum aim_service_template_state state;
     str name, ns, uid; /* ns empty: cluster-scoped */
     bool found;
-    str reason, message;
+    str reason, message; /* message of a missing template; empty: the default */
 };
 
 enum aim_service_cache_state {
+    SERVICE_CACHE_UNKNOWN,
     SERVICE_CACHE_OFF,
     SERVICE_CACHE_WAITING, /* does not exist yet */
     SERVICE_CACHE_WARMING,
     SERVICE_CACHE_WARM,
     SERVICE_CACHE_FAILED,
+    SERVICE_CACHE_N
+};
+
+enum aim_service_config_state {
+    SERVICE_CONFIG_UNKNOWN, /* not read */
+    SERVICE_CONFIG_FOUND,   /* found, or the default one that need not exist */
+    SERVICE_CONFIG_MISSING,
 };
 
 struct aim_service_runtime_fact {
     bool found, ready;
-    str failure;      /* failure that KServe reports; empty: none */
+    bool failed;      /* KServe reports a failure, possibly without a message */
+    str failure;      /* its message */
     str pull_reason;  /* a pod cannot pull its image: ImagePullAuthFailure, ...; empty: no */
     str pull_message; /* message of the condition Failure */
+    str blocked;      /* an InferenceService of others has its name: a sentence; empty: no */
 };
 
 /* Why a pod cannot pull its image. */
@@ -121,13 +140,14 @@ struct aim_service_trouble {
 struct aim_service_facts {
     const struct json *old; /* the previous status; NULL: none */
     struct aim_service_trouble trouble;
-    bool config_missing;
-    str config_message;
+    enum aim_service_config_state config;
+    str config_message; /* why it is missing */
     struct aim_service_route_fact route;
     struct aim_service_model_fact model;
     struct aim_service_template_fact template;
     enum aim_service_cache_state cache;
     str cache_message;
+    str volume_lost; /* a claim that it mounts has lost its volume: a sentence; empty: none */
     struct aim_service_runtime_fact runtime;
 };
 

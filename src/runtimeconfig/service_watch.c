@@ -15,14 +15,13 @@ void aim_watch_on_child_change(struct controller *c, const struct record *old,
     const char *kind = aim_kinds_of(of->aim)->at[of->kind].kind;
     const struct record *both[] = { old, now };
     for (size_t i = 0; i < countof(both); i++) {
-        const struct aim_child_record *child =
-            (const struct aim_child_record *)(const void *)both[i];
+        const struct aim_child_record *child = record_as(struct aim_child_record, both[i]);
         if (child && str_eqc(child->owner_kind, kind) && child->owner_name.n)
             controller_add(c, child->meta.ns, child->owner_name);
     }
 }
 
-bool aim_watch_mentions(const struct aim_record *r, str name)
+static bool aim_watch_mentions(const struct aim_record *r, str name)
 {
     auto_buf struct buf quoted = { 0 };
     if (!name.n)
@@ -32,10 +31,12 @@ bool aim_watch_mentions(const struct aim_record *r, str name)
            str_find(r->status, buf_str(&quoted)) != SIZE_MAX;
 }
 
-bool aim_watch_has_changed(const struct aim_record *old, const struct aim_record *now)
+bool aim_watch_has_changed(const struct record *old, const struct record *now)
 {
-    return !old || !now || old->deleting != now->deleting || !str_eq(old->spec, now->spec) ||
-           !str_eq(old->word, now->word) || !str_eq(old->status, now->status);
+    const struct aim_record *x = record_as(struct aim_record, old),
+                            *y = record_as(struct aim_record, now);
+    return !x || !y || x->deleting != y->deleting || !str_eq(x->spec, y->spec) ||
+           !str_eq(x->word, y->word) || !str_eq(x->status, y->status);
 }
 
 void aim_watch_enqueue_mentioning(const struct aim_consumers *of, str ns, const str *names,
@@ -66,9 +67,8 @@ static void on_template_change(struct controller *c, const struct record *old,
                                const struct record *now)
 {
     const struct aim_consumers *of = controller_context(c);
-    const struct aim_record *any = (const struct aim_record *)(const void *)(now ? now : old);
-    if (!aim_watch_has_changed((const struct aim_record *)(const void *)old,
-                               (const struct aim_record *)(const void *)now))
+    const struct aim_record *any = record_as(struct aim_record, now ? now : old);
+    if (!aim_watch_has_changed(old, now))
         return;
     const str names[] = { any->meta.name, any->model_name,
                           image_of_model(of->aim, any->meta.ns, any->model_name) };
@@ -79,9 +79,8 @@ static void on_model_change(struct controller *c, const struct record *old,
                             const struct record *now)
 {
     const struct aim_consumers *of = controller_context(c);
-    const struct aim_record *any = (const struct aim_record *)(const void *)(now ? now : old);
-    if (!aim_watch_has_changed((const struct aim_record *)(const void *)old,
-                               (const struct aim_record *)(const void *)now))
+    const struct aim_record *any = record_as(struct aim_record, now ? now : old);
+    if (!aim_watch_has_changed(old, now))
         return;
     const str names[] = { any->meta.name, any->image };
     aim_watch_enqueue_mentioning(of, any->meta.ns, names, countof(names));
@@ -91,15 +90,36 @@ static void on_cache_change(struct controller *c, const struct record *old,
                             const struct record *now)
 {
     const struct aim_consumers *of = controller_context(c);
-    const struct aim_record *any = (const struct aim_record *)(const void *)(now ? now : old);
+    const struct aim_record *any = record_as(struct aim_record, now ? now : old);
     auto_arena struct arena a = { 0 };
     struct json *spec = NULL;
-    if (!aim_watch_has_changed((const struct aim_record *)(const void *)old,
-                               (const struct aim_record *)(const void *)now) ||
-        !any->spec.n || json_parse(&a, any->spec, &spec, NULL) < 0)
+    if (!aim_watch_has_changed(old, now) || !any->spec.n ||
+        json_parse(&a, any->spec, &spec, NULL) < 0)
         return;
-    const str names[] = { any->meta.name, json_text(json_get(spec, "templateRef")) };
+    str ref = json_text(json_get(spec, "templateRef"));
+    const str names[] = { any->meta.name, ref.n ? ref : json_text(json_get(spec, "templateName")) };
     aim_watch_enqueue_mentioning(of, any->meta.ns, names, countof(names));
+}
+
+/* One of another owner may take the name that a service needs, or release it. A name that was shortened with a hash is found
+ * through the status, which has it while the service is blocked. */
+static void on_inference_service_change(struct controller *c, const struct record *old,
+                                        const struct record *now)
+{
+    const struct aim_consumers *of = controller_context(c);
+    const struct record *any = now ? now : old;
+    const struct aim_record *r;
+    aim_watch_on_child_change(c, old, now);
+    if (cache_get(of->cache, any->ns, any->name)) {
+        controller_add(c, any->ns, any->name);
+        return;
+    }
+    if (now)
+        return;
+    cache_each(r, of->cache)
+        if (str_eq(r->meta.ns, any->ns) &&
+            str_find(r->status, S("InferenceServiceConflict")) != SIZE_MAX)
+            controller_add(c, r->meta.ns, r->meta.name);
 }
 
 /* Finds the service through the InferenceService that the pod belongs to. */
@@ -107,7 +127,7 @@ static void on_pod_change(struct controller *c, const struct record *old, const 
 {
     const struct aim_consumers *of = controller_context(c);
     const struct aim_predictor_record *pod =
-        (const struct aim_predictor_record *)(const void *)(now ? now : old);
+        record_as(struct aim_predictor_record, now ? now : old);
     const struct aim_child_record *runtime =
         cache_get(aim_world(of->aim)->inference_services, pod->meta.ns, pod->inference_service);
     if (runtime)
@@ -131,7 +151,7 @@ void aim_service_watch(struct aim *aim)
 {
     struct controller *c = aim_consumers(aim, AIM_SERVICE)->controller;
     struct aim_world *w = aim_world(aim);
-    controller_watch(c, w->inference_services, aim_watch_on_child_change);
+    controller_watch(c, w->inference_services, on_inference_service_change);
     controller_watch(c, w->claims, aim_watch_on_child_change);
     controller_watch(c, w->pods, on_pod_change);
     controller_watch(c, w->nodes, on_node_change);

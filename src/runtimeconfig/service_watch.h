@@ -9,10 +9,8 @@
 void aim_watch_on_child_change(struct controller *c, const struct record *old,
                                const struct record *now);
 
-/* Does the spec or status mention this name? */
-bool aim_watch_mentions(const struct aim_record *r, str name);
 /* Did anything change that other objects depend on? */
-bool aim_watch_has_changed(const struct aim_record *old, const struct aim_record *now);
+bool aim_watch_has_changed(const struct record *old, const struct record *now);
 /* Enqueues the consumers of the namespace (empty: all) that mention one of these names. */
 void aim_watch_enqueue_mentioning(const struct aim_consumers *of, str ns, const str *names,
                                   size_t n);

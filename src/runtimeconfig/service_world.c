@@ -1,10 +1,13 @@
 /* Caches of the kinds around AIM: see service_world.h.
  *
  * KServe may not be installed, and nodes and storage classes may not be readable: those caches are optional, and an
- * absent one is empty. Claims, jobs and runtimes are selected by our label, pods by the label that KServe sets, so
- * that a large cluster costs no more memory than our part of it. The manager owns the caches. */
+ * absent one is empty. Claims and jobs are selected by our label, pods by the label that KServe sets, so that a large
+ * cluster costs no more memory than our part of it. InferenceServices and runtimes are not: one of another owner under
+ * the name that we would use must be seen, because it must be kept. The manager owns the caches. */
 #include "service_world.h"
 
+#include "aim_kinds.h"
+#include "artifact_core.h"
 #include "template_core.h"
 
 const struct resource aim_resource_inference_services = { "serving.kserve.io", "v1beta1",
@@ -20,6 +23,10 @@ const struct resource aim_resource_claims = { "", "v1", "persistentvolumeclaims"
 const struct resource aim_resource_jobs = { "batch", "v1", "jobs", "Job", true };
 const struct resource aim_resource_storage_classes = { "storage.k8s.io", "v1", "storageclasses",
                                                        "StorageClass", false };
+const struct resource aim_resource_pools = { "inference.networking.k8s.io", "v1", "inferencepools",
+                                             "InferencePool", true };
+const struct resource aim_resource_role_bindings = { "rbac.authorization.k8s.io", "v1",
+                                                     "rolebindings", "RoleBinding", true };
 
 static const struct field child_fields[] = {
     { "metadata.labels", F_RAW, offsetof(struct aim_child_record, labels) },
@@ -27,6 +34,9 @@ static const struct field child_fields[] = {
     { "metadata.ownerReferences", F_RAW, offsetof(struct aim_child_record, owners) },
     { OWNER_KIND, F_WORD, offsetof(struct aim_child_record, owner_kind) },
     { OWNER_NAME, F_STR, offsetof(struct aim_child_record, owner_name) },
+    { "metadata.labels[\"app.kubernetes.io/managed-by\"]", F_WORD,
+      offsetof(struct aim_child_record, managed_by) },
+    { "spec.predictor.model.runtime", F_STR, offsetof(struct aim_child_record, runtime_name) },
     { "metadata.generation", F_INT, offsetof(struct aim_child_record, generation) },
     { "metadata.deletionTimestamp", F_HAS, offsetof(struct aim_child_record, deleting) },
     { "spec", F_RAW, offsetof(struct aim_child_record, spec) },
@@ -50,6 +60,16 @@ static const struct field predictor_fields[] = {
       offsetof(struct aim_predictor_record, init_containers), .of = &container_kept },
 };
 
+static const struct field discovery_fields[] = {
+    { "metadata.labels[\"job-name\"]", F_STR,
+      offsetof(struct aim_predictor_record, inference_service) },
+    { "status.phase", F_WORD, offsetof(struct aim_predictor_record, phase) },
+    { "status.containerStatuses", F_LIST, offsetof(struct aim_predictor_record, containers),
+      .of = &container_kept },
+    { "status.initContainerStatuses", F_LIST,
+      offsetof(struct aim_predictor_record, init_containers), .of = &container_kept },
+};
+
 #define GPU_LABEL(name) "metadata.labels[\"" name "\"]"
 static const struct field node_fields[] = {
     { GPU_LABEL("amd.com/gpu.product-name"), F_WORD, offsetof(struct aim_node_record, product) },
@@ -61,21 +81,38 @@ static const struct field node_fields[] = {
     { GPU_LABEL("beta.amd.com/gpu.device-id"), F_WORD,
       offsetof(struct aim_node_record, beta_device) },
     { GPU_LABEL("nvidia.com/gpu.product"), F_WORD, offsetof(struct aim_node_record, nvidia) },
+    { GPU_LABEL("kubernetes.io/arch"), F_WORD, offsetof(struct aim_node_record, architecture) },
 };
 
 static const struct field class_fields[] = {
     { "volumeBindingMode", F_WORD, offsetof(struct aim_class_record, binding_mode) },
 };
 
+/* One table per group: the annotation has the group as its domain. */
+#define NAMESPACE_FIELDS(group)                                                                    \
+    {                                                                                              \
+        { "metadata.annotations[\"" group "/artifact-storage-quota\"]", F_STR,                     \
+          offsetof(struct aim_namespace_record, quota) },                                          \
+    }
+static const struct field older_namespace_fields[] = NAMESPACE_FIELDS(AIM_GROUP),
+                          newer_namespace_fields[] = NAMESPACE_FIELDS(AIM_GROUP_NEWER);
+static const struct fields older_namespace_kept = { sizeof(struct aim_namespace_record),
+                                                    older_namespace_fields, 1 },
+                           newer_namespace_kept = { sizeof(struct aim_namespace_record),
+                                                    newer_namespace_fields, 1 };
+
 static const struct fields child_kept = { sizeof(struct aim_child_record), child_fields,
                                           countof(child_fields) },
                            predictor_kept = { sizeof(struct aim_predictor_record), predictor_fields,
                                               countof(predictor_fields) },
+                           discovery_kept = { sizeof(struct aim_predictor_record), discovery_fields,
+                                              countof(discovery_fields) },
                            node_kept = { sizeof(struct aim_node_record), node_fields,
                                          countof(node_fields) },
                            class_kept = { sizeof(struct aim_class_record), class_fields,
                                           countof(class_fields) };
 
+/* The list of GPUs is built again when it is next read. */
 static void on_node_change(void *context, const struct record *old, const struct record *now)
 {
     struct aim_world *w = context;
@@ -85,8 +122,12 @@ static void on_node_change(void *context, const struct record *old, const struct
 }
 
 /* Kinds that may not be installed (KServe) or not be readable (nodes) are optional. */
-int aim_world_start(struct aim_world *w, struct manager *m, err_t *e)
+int aim_world_start(struct aim_world *w, struct manager *m, const char *group, err_t *e)
 {
+    bool older = !strcmp(group, AIM_GROUP);
+    const str of_template = older ? S(AIM_GROUP "/template") : S(AIM_GROUP_NEWER "/template");
+    /* not by our label: children of artifacts that another operator created have none */
+    const str of_artifact = older ? S(AIM_GROUP "/cache.name") : S(AIM_GROUP_NEWER "/cache.name");
     const str ours = S("app.kubernetes.io/managed-by=aim-controller");
     const str predictors = S("serving.kserve.io/inferenceservice");
     const struct {
@@ -96,17 +137,18 @@ int aim_world_start(struct aim_world *w, struct manager *m, err_t *e)
         { &w->inference_services,
           { .resource = &aim_resource_inference_services,
             .need = CACHE_IF_KNOWN,
-            .keep = &child_kept } },
+            .keep = &child_kept,
+            .indexes = { [AIM_CHILD_INDEX_OWNER] = offsetof(struct aim_child_record, owner_name),
+                         [AIM_CHILD_INDEX_RUNTIME] =
+                             offsetof(struct aim_child_record, runtime_name) } } },
         { &w->runtimes,
           { .resource = &aim_resource_serving_runtimes,
             .need = CACHE_IF_KNOWN,
-            .keep = &child_kept,
-            .label_selector = ours } },
+            .keep = &child_kept } },
         { &w->cluster_runtimes,
           { .resource = &aim_resource_cluster_serving_runtimes,
             .need = CACHE_IF_KNOWN,
-            .keep = &child_kept,
-            .label_selector = ours } },
+            .keep = &child_kept } },
         { &w->claims,
           { .resource = &aim_resource_claims, .keep = &child_kept, .label_selector = ours } },
         { &w->jobs,
@@ -116,6 +158,36 @@ int aim_world_start(struct aim_world *w, struct manager *m, err_t *e)
             .keep = &predictor_kept,
             .label_selector = predictors,
             .indexes = { offsetof(struct aim_predictor_record, inference_service) } } },
+        { &w->discovery_pods,
+          { .resource = &resource_pods,
+            .keep = &discovery_kept,
+            .label_selector = of_template,
+            .indexes = { offsetof(struct aim_predictor_record, inference_service) } } },
+        { &w->artifact_claims,
+          { .resource = &aim_resource_claims,
+            .keep = &child_kept,
+            .label_selector = of_artifact } },
+        { &w->artifact_jobs,
+          { .resource = &aim_resource_jobs, .keep = &child_kept, .label_selector = of_artifact } },
+        { &w->artifact_pods,
+          { .resource = &resource_pods,
+            .keep = &child_kept,
+            .label_selector = of_artifact,
+            .indexes = { [AIM_CHILD_INDEX_OWNER] =
+                             offsetof(struct aim_child_record, owner_name) } } },
+        { &w->role_bindings,
+          { .resource = &aim_resource_role_bindings,
+            .need = CACHE_IF_ALLOWED,
+            .keep = &class_kept,
+            .field_selector = S("metadata.name=" ARTIFACT_ROLE),
+            .metadata_only = true } },
+        { &w->namespaces,
+          { .resource = &resource_namespaces,
+            .need = CACHE_IF_ALLOWED,
+            .keep = older ? &older_namespace_kept : &newer_namespace_kept,
+            .metadata_only = true } },
+        { &w->pools,
+          { .resource = &aim_resource_pools, .need = CACHE_IF_KNOWN, .keep = &child_kept } },
         { &w->nodes,
           { .resource = &resource_nodes, .need = CACHE_IF_ALLOWED, .keep = &node_kept } },
         { &w->classes,
@@ -132,6 +204,7 @@ int aim_world_start(struct aim_world *w, struct manager *m, err_t *e)
     return 0;
 }
 
+/* Text that does not parse is left out: it was JSON when it was cached. */
 static void put_raw(struct arena *a, struct json *o, const char *key, str text)
 {
     struct json *tree = NULL;
@@ -156,6 +229,15 @@ struct json *aim_child_object(struct arena *a, const struct aim_child_record *r)
     put_raw(a, o, "spec", r->spec);
     put_raw(a, o, "status", r->status);
     return o;
+}
+
+bool aim_world_names_runtime(const struct aim_world *w, str ns, str runtime)
+{
+    const struct aim_child_record *r;
+    cache_each_in(r, w->inference_services, AIM_CHILD_INDEX_RUNTIME, runtime)
+        if (!ns.n || str_eq(r->meta.ns, ns))
+            return true;
+    return false;
 }
 
 /* Adds the GPUs of one node to the list. */
@@ -191,11 +273,25 @@ const struct json *aim_world_gpus(struct aim_world *w)
     return w->gpus;
 }
 
+const char *aim_world_architecture(const struct aim_world *w)
+{
+    static const char *const known[] = { "amd64", "arm64", "ppc64le", "s390x", "riscv64" };
+    size_t best = countof(known);
+    const struct aim_node_record *n;
+    cache_each(n, w->nodes)
+        for (size_t i = 0; i < best; i++)
+            if (str_eqc(n->architecture, known[i]))
+                best = i;
+    return known[best < countof(known) ? best : 0];
+}
+
 void aim_world_done(struct aim_world *w)
 {
     arena_done(&w->gpu_arena);
 }
 
+/* Whether a claim stays pending until a pod uses it. Unknown classes count as such: waiting for them would
+ * never end. */
 bool aim_world_binds_late(const struct aim_world *w, str storage_class)
 {
     const struct aim_class_record *c =

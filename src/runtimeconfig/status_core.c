@@ -96,6 +96,24 @@ void aim_status_drop_condition(struct aim_status *s, const char *type)
         json_remove(list, (size_t)(slot - list->items));
 }
 
+/* Conditions that both generations write, such as Ready, are not listed: they are overwritten. */
+void aim_status_drop_newer(struct aim_status *s)
+{
+    static const char *const types[] = {
+        /* of all kinds */
+        "RuntimeConfigReady", "DependenciesReachable", "AuthValid", "ConfigValid",
+        /* of services */
+        "ModelReady", "TemplateReady", "InferenceServiceReady", "InferenceServicePodsReady",
+        "HTTPRouteReady", "RouteConfigReady", "HPAReady",
+        /* of models */
+        "ImageMetadataReady", "ServiceTemplatesReady", "ClusterServiceTemplatesReady",
+        /* of templates */
+        "ClusterModelReady", "DiscoveryJobReady", "DiscoveryPodsReady", "GPUReady"
+    };
+    for (size_t i = 0; i < countof(types); i++)
+        aim_status_drop_condition(s, types[i]);
+}
+
 void aim_status_event(struct aim_status *s, bool warning, const char *reason, str message)
 {
     struct aim_event *event = arena_new(s->a, struct aim_event);

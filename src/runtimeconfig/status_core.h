@@ -42,6 +42,9 @@ bool aim_status_condition(struct aim_status *s, const struct aim_condition *c);
 bool aim_status_set(struct aim_status *s, const char *type, bool holds, const char *reason,
                     str message);
 void aim_status_drop_condition(struct aim_status *s, const char *type);
+/* Removes the conditions that only the newer operator writes, on services, models and templates: they are left behind when flyball
+ * takes over from it. */
+void aim_status_drop_newer(struct aim_status *s);
 /* A condition of a status; NULL: there is none. */
 const struct json *aim_status_find(const struct json *status, const char *type);
 

@@ -69,6 +69,9 @@ static struct json *container_of_model(struct arena *a, const struct aim_templat
 struct json *aim_template_serving_runtime(struct arena *a, const struct aim_template_basis *b)
 {
     struct json *runtime = make_child(a, b), *spec = json_make(a, runtime, "spec", NULL);
+    str name = json_text(json_at(runtime, "metadata", "name", NULL));
+    json_set_str(a, json_make(a, runtime, "metadata", "labels", NULL),
+                 aim_names_label_key(a, b->group, "template").p, aim_names_label_value(a, name));
     struct json *format = json_new_obj(a), *volume = json_new_obj(a);
     json_set_bool(a, json_make(a, spec, "storageHelper", NULL), "disabled", true);
     json_set_str(a, format, "name", S("aim"));

@@ -2,20 +2,24 @@
  *
  *     observe    the model and the GPUs of the nodes -> state
  *     reconcile  if Ready: (Cluster)ServingRuntime, and a cache if caching is enabled
- *     status     sources and profile, as discovery would report them
+ *     status     sources and profile, from the spec or from discovery (template_discovery.c)
  *
- * A cluster template has no cache, because caches are per namespace. */
+ * A cluster template has no cache, because caches are per namespace. The serving runtime has no owner reference to its
+ * template: runtime_controller.c deletes it, once no InferenceService names it. */
 #include "template_controller.h"
 
 #include "cache_core.h"
+#include "runtime_controller.h"
 #include "service_view.h"
-#include "service_watch.h"
 #include "service_world.h"
 #include "template_children_core.h"
 #include "template_core.h"
+#include "template_discovery.h"
 
 struct template_view {
-    const struct json *model; /* NULL: not found */
+    const struct json *model;               /* NULL: not found */
+    const struct aim_child_record *runtime; /* of its name, of any owner; NULL: none */
+    struct aim_template_facts facts;
     struct aim_template_state state;
 };
 
@@ -31,27 +35,33 @@ static void template_observe_turn(struct aim_turn *t)
     str model = json_text(json_at(t->object, "spec", "modelName", NULL));
     t->view = v;
     v->model = aim_service_find(t, AIM_MODEL, model);
-    v->state =
-        aim_template_state(a, &(struct aim_template_facts){
-                                  .object = t->object,
-                                  .config_missing = t->config.outcome == RESOLVE_MISSING,
-                                  .config_message = S("The runtime configuration does not exist"),
-                                  .model_found = v->model != NULL,
-                                  .gpus = aim_world_gpus(aim_world(t->aim)) });
+    v->runtime = cache_get(aim_runtime_cache(aim_world(t->aim), t->of->kind), t->ns, t->name);
+    v->facts = (struct aim_template_facts){
+        .object = t->object,
+        .config_missing = t->config.outcome == RESOLVE_MISSING,
+        .config_message = S("The runtime configuration does not exist"),
+        .model_found = v->model != NULL,
+        .foreign_runtime = aim_runtime_is_foreign(v->runtime),
+        .gpus = aim_world_gpus(aim_world(t->aim)),
+    };
+    v->state = aim_template_state(a, &v->facts);
+    if (!strcmp(v->state.reason, "AwaitingDiscovery")) {
+        aim_discovery_observe(t, v->model, &v->facts);
+        v->state = aim_template_state(a, &v->facts);
+    }
 }
 
 /* Compared with the live runtime: a template is reconciled far more often than it changes. */
 static void make_runtime(struct aim_turn *t, const struct aim_template_basis *b)
 {
-    bool cluster = t->of->kind == AIM_CLUSTER_TEMPLATE;
-    struct aim_world *w = aim_world(t->aim);
-    struct cache *live = cluster ? w->cluster_runtimes : w->runtimes;
-    if (cache_absent(live))
+    const struct template_view *v = t->view;
+    if (cache_absent(aim_runtime_cache(aim_world(t->aim), t->of->kind)))
         return; /* KServe or this kind of it is not installed */
-    struct json *runtime = aim_template_serving_runtime(t->r->arena, b);
-    json_set(t->r->arena, json_get(runtime, "metadata"), S("ownerReferences"), aim_owner(t));
-    aim_apply(t, cluster ? &aim_resource_cluster_serving_runtimes : &aim_resource_serving_runtimes,
-              aim_child_object(t->r->arena, cache_get(live, t->ns, t->name)), runtime);
+    if (v->runtime &&
+        v->runtime->owner_name.n) /* of an earlier version: see runtime_controller.c */
+        aim_runtime_release(t);
+    aim_apply(t, aim_runtime_resource(t->of->kind), aim_child_object(t->r->arena, v->runtime),
+              aim_template_serving_runtime(t->r->arena, b));
 }
 
 static void make_cache(struct aim_turn *t, const struct aim_template_basis *b)
@@ -75,7 +85,10 @@ static void template_reconcile(struct aim_turn *t)
                                     .profile = v->state.profile,
                                     .model = v->model,
                                     .config = &t->settings };
-    if (t->deleting || !is_ready(v))
+    if (t->deleting)
+        return;
+    aim_discovery_advance(t);
+    if (!is_ready(v))
         return;
     if (v->model)
         make_runtime(t, &b);
@@ -110,8 +123,12 @@ static void put_cache(struct aim_turn *t)
 /* NotAvailable (no node with its GPU) counts as waiting: a node may join. */
 static void template_set_status(struct aim_turn *t)
 {
-    const struct template_view *v = t->view;
+    struct template_view *v = t->view;
     const struct aim_template_state *state = &v->state;
+    if (t->discovery) { /* an answer may have arrived in this turn */
+        aim_discovery_set_status(t);
+        v->state = aim_template_state(t->r->arena, &v->facts);
+    }
     bool bad = !strcmp(state->status, "Degraded") || !strcmp(state->status, "Failed");
     bool waits = !is_ready(v) && !bad;
     aim_status_text(&t->status, "status", str_c(state->status));
@@ -124,6 +141,7 @@ static void template_set_status(struct aim_turn *t)
     aim_status_set(&t->status, "Failure", bad, bad ? state->reason : "NoFailure",
                    bad ? state->message : S("No active failures"));
     put_cache(t);
+    aim_status_drop_newer(&t->status);
 }
 
 /* ---- watches */
@@ -140,15 +158,16 @@ static void enqueue_of_model(struct aim_consumers *of, str ns, str model)
 static void on_model_change(struct controller *c, const struct record *old,
                             const struct record *now)
 {
-    const struct aim_record *before = (const struct aim_record *)(const void *)old,
-                            *after = (const struct aim_record *)(const void *)now;
+    const struct aim_record *before = record_as(struct aim_record, old),
+                            *after = record_as(struct aim_record, now);
     const struct record *any = now ? now : old;
     if (!before || !after || !str_eq(before->spec, after->spec))
         enqueue_of_model(controller_context(c), any->ns, any->name);
 }
 
-static void on_cache_change(struct controller *c, const struct record *old,
-                            const struct record *now)
+/* Its cache and its serving runtime have the name of the template. */
+static void on_namesake_change(struct controller *c, const struct record *old,
+                               const struct record *now)
 {
     const struct aim_consumers *of = controller_context(c);
     const struct record *any = now ? now : old;
@@ -174,14 +193,15 @@ static int template_start(struct aim_consumers *of, err_t *e)
     bool cluster = of->kind == AIM_CLUSTER_TEMPLATE;
     struct aim_world *w = aim_world(of->aim);
     (void)e;
-    controller_watch(of->controller, cluster ? w->cluster_runtimes : w->runtimes,
-                     aim_watch_on_child_change);
+    aim_runtime_start(of);
+    aim_discovery_watch(of);
+    controller_watch(of->controller, aim_runtime_cache(w, of->kind), on_namesake_change);
     controller_watch(of->controller, w->nodes, on_node_change);
     controller_watch(of->controller, aim_cache(of->aim, AIM_CLUSTER_MODEL), on_model_change);
     if (cluster)
         return 0;
     controller_watch(of->controller, aim_cache(of->aim, AIM_MODEL), on_model_change);
-    controller_watch(of->controller, aim_cache(of->aim, AIM_TEMPLATE_CACHE), on_cache_change);
+    controller_watch(of->controller, aim_cache(of->aim, AIM_TEMPLATE_CACHE), on_namesake_change);
     return 0;
 }
 

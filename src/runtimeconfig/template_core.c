@@ -118,7 +118,9 @@ static struct aim_template_selection make_refusal(enum aim_template_choice choic
     return (struct aim_template_selection){ choice, NULL, reason, message };
 }
 
-const char *aim_template_obstacle(const struct aim_template_candidate *c, const struct json *gpus)
+/* Why a candidate cannot be chosen, in a few words; NULL: it can. */
+static const char *aim_template_obstacle(const struct aim_template_candidate *c,
+                                         const struct json *gpus)
 {
     return c->derived                                  ? "derived from another by overrides"
            : !c->ready                                 ? "not ready"
@@ -287,6 +289,37 @@ static struct aim_template_state make_state(const char *status, const char *reas
     return (struct aim_template_state){ .status = status, .reason = reason, .message = message };
 }
 
+/* A template whose name is taken by a serving runtime of another owner cannot be used. */
+static struct aim_template_state check_runtime(const struct aim_template_facts *f,
+                                               struct aim_template_state s)
+{
+    if (!f->foreign_runtime)
+        return s;
+    s.status = "Degraded";
+    s.reason = "ServingRuntimeConflict";
+    s.message = S("A serving runtime with the name of this template exists and was not created for "
+                  "it; delete that runtime or rename the template");
+    return s;
+}
+
+/* Words and reasons of the original. */
+static struct aim_template_state state_of_discovery(const struct aim_template_facts *f)
+{
+    static const char *const words[] = { "Pending", "Progressing", "Ready", "Degraded", "Failed" };
+    struct aim_template_state s =
+        make_state(words[f->discovery], f->discovery_reason, f->discovery_message);
+    if (f->discovery == TEMPLATE_UNDISCOVERED)
+        return make_state("Pending", "AwaitingDiscovery",
+                          f->discovery_message.n ? f->discovery_message
+                                                 : S("Model sources are not known yet; set them in "
+                                                     "spec.modelSources"));
+    if (f->discovery != TEMPLATE_DISCOVERED)
+        return s;
+    s.sources = f->discovered_sources;
+    s.profile = f->discovered_profile;
+    return check_runtime(f, s);
+}
+
 /* The first obstacle decides. A template with sources is Ready whatever GPUs exist; selection checks them. */
 struct aim_template_state aim_template_state(struct arena *a, const struct aim_template_facts *f)
 {
@@ -301,7 +334,7 @@ struct aim_template_state aim_template_state(struct arena *a, const struct aim_t
                                                  S("Model sources are set in spec.modelSources"));
         s.sources = sources;
         s.profile = aim_template_profile(a, spec);
-        return s;
+        return check_runtime(f, s);
     }
     if (!f->model_found)
         return make_state("Pending", "ModelNotFound",
@@ -309,6 +342,5 @@ struct aim_template_state aim_template_state(struct arena *a, const struct aim_t
     if (!aim_template_has_gpu(f->gpus, gpu))
         return make_state("NotAvailable", "GPUNotAvailable",
                           arena_printf(a, "No node has a GPU " STR_FMT, STR_ARG(gpu)));
-    return make_state("Pending", "AwaitingDiscovery",
-                      S("Model sources are not known yet; set them in spec.modelSources"));
+    return state_of_discovery(f);
 }

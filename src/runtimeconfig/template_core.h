@@ -36,9 +36,6 @@ struct aim_template_selection aim_template_select(struct arena *a, str model,
                                                   const struct aim_template_candidate *candidates,
                                                   size_t n, const struct json *gpus);
 
-/* Why a candidate cannot be chosen, in a few words; NULL: it can. */
-const char *aim_template_obstacle(const struct aim_template_candidate *c, const struct json *gpus);
-
 /* One line per candidate: the chosen one is marked, the others have a reason. */
 void aim_template_report(struct buf *out, const struct aim_template_selection *s,
                          const struct aim_template_candidate *candidates, size_t n,
@@ -62,16 +59,30 @@ struct aim_template_state {
     const struct json *profile; /* its profile; NULL: unknown */
 };
 
+/* What discovery knows, for a template without sources of its own. */
+enum aim_template_discovery {
+    TEMPLATE_UNDISCOVERED, /* and nothing is under way, as far as is known */
+    TEMPLATE_DISCOVERING,
+    TEMPLATE_DISCOVERED,
+    TEMPLATE_DISCOVERY_STUCK,  /* its pod cannot pull the image */
+    TEMPLATE_DISCOVERY_FAILED, /* tried again later */
+};
+
 struct aim_template_facts {
     const struct json *object;
     bool config_missing;
     str config_message;
     bool model_found;
+    bool foreign_runtime;    /* the ServingRuntime of its name has another owner */
     const struct json *gpus; /* of the nodes */
+    enum aim_template_discovery discovery;
+    const char *discovery_reason;
+    str discovery_message;
+    const struct json *discovered_sources, *discovered_profile; /* if TEMPLATE_DISCOVERED */
 };
 
-/* A template with model sources in its spec is ready as soon as its configuration exists; one without them waits for
- * discovery. */
+/* A template with model sources in its spec is ready as soon as its configuration exists; one without them is when
+ * discovery (template_discovery.c) has found them. */
 struct aim_template_state aim_template_state(struct arena *a,
                                              const struct aim_template_facts *facts);
 
