@@ -148,8 +148,9 @@ static float transition_value(const struct allocation *from, const struct alloca
     return change_penalty * (from->cost + to->cost) + difference;
 }
 
-int alloc_candidate(const struct alloc_system *system, const struct alloc_server *server,
-                    const struct alloc_accelerator *acc, struct allocation *ret, err_t *e)
+/* The allocation of one server on one accelerator; fails if its targets cannot be attained there. */
+static int alloc_candidate(const struct alloc_system *system, const struct alloc_server *server,
+                           const struct alloc_accelerator *acc, struct allocation *ret, err_t *e)
 {
     const struct alloc_profile *profile = alloc_find_profile(system, server->model, acc->name);
     const struct alloc_target *target =

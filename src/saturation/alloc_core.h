@@ -91,8 +91,4 @@ struct alloc_answer {                    /* arrays indexed by server */
 
 struct alloc_answer alloc_solve(struct arena *a, const struct alloc_system *system);
 
-/* The allocation of one server on one accelerator; fails if its targets cannot be attained there. */
-int alloc_candidate(const struct alloc_system *system, const struct alloc_server *server,
-                    const struct alloc_accelerator *accelerator, struct allocation *ret, err_t *e);
-
 #endif

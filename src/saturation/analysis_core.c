@@ -45,9 +45,7 @@ static void count_replica(struct sat_variant *v, const struct sat_config *c,
     v->replicas++;
     v->max_kv = fmax(v->max_kv, u.kv);
     v->max_queue = fmax(v->max_queue, u.queue);
-    if (is_saturated(c, u)) {
-        v->saturated[v->saturated_n++] = r->pod;
-    } else {
+    if (!is_saturated(c, u)) {
         v->non_saturated++;
         v->spare_kv += c->kv_threshold - u.kv;
         v->spare_queue += c->queue_threshold - u.queue;
@@ -102,7 +100,6 @@ struct sat_analysis sat_analyze(struct arena *a, const struct sat_config *config
     if (n == 0)
         return result;
     const struct sat_replica **order = arena_array(a, n, sizeof(struct sat_replica *));
-    str *pods = arena_array(a, n, sizeof(*pods));
     for (size_t i = 0; i < n; i++)
         order[i] = &replicas[i];
     qsort(order, n, sizeof(struct sat_replica *), by_variant_then_place);
@@ -114,8 +111,7 @@ struct sat_analysis sat_analyze(struct arena *a, const struct sat_config *config
             v = &result.variants[result.variant_n++];
             *v = (struct sat_variant){ .name = r->variant,
                                        .accelerator = r->accelerator,
-                                       .cost = r->cost,
-                                       .saturated = pods + i };
+                                       .cost = r->cost };
         }
         count_replica(v, config, r);
         struct usage u = usage_or_assumed(config, r);

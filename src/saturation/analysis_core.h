@@ -25,8 +25,6 @@ struct sat_variant {
     int non_saturated;
     double spare_kv, spare_queue; /* mean over non-saturated replicas */
     double max_kv, max_queue;
-    str *saturated; /* pods, in input order */
-    int saturated_n;
 };
 
 struct sat_analysis {

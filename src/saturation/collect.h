@@ -4,6 +4,7 @@
 #ifndef FLYBALL_SATURATION_COLLECT_H
 #define FLYBALL_SATURATION_COLLECT_H
 
+#include "../base/list.h"
 #include "../base/map.h"
 #include "../net/loop.h"
 #include "../prom/query.h"
@@ -37,11 +38,18 @@ typedef void collect_pods_fn(void *context, struct sat_feed *feed);
 struct sat_collector {
     struct loop *loop;
     struct prom_client *prometheus; /* NULL: scrape the pods */
+    bool grouped;                   /* ask Prometheus about many models in one query */
     bool load_matters;    /* the optimizer needs the load, even without KV cache and queue */
     bool traffic_matters; /* the slo policy needs traffic */
     collect_pods_fn *pods;
     void (*fetched)(void *context, struct sat_feed *feed, bool first); /* a fetch ended */
     void *context;
+
+    struct list due;     /* feeds to fetch together: see collect_group.c */
+    struct timer gather; /* then */
+    int64_t epoch_ns;    /* mono: grouped fetches have the same phase; 0: none began */
+    size_t group_max;    /* models in one query; 0: the default */
+    int64_t grow_ns;     /* mono: when group_max, which was lowered, is raised again */
 };
 
 struct sat_feed {
@@ -58,12 +66,16 @@ struct sat_feed {
     int64_t load_ns; /* when it was measured; 0: never */
     struct sat_traffic traffic;
     int64_t traffic_ns; /* likewise */
+    bool rates_follow;  /* servers that count tokens were scraped once: no difference yet */
     bool requests_known;
     double requests;
     int64_t since_ns, busy_ns; /* scrapes, mono: first scrape; last time requests were seen */
 
     unsigned hung; /* Prometheus: one bit per query that timed out last time */
+    bool alone;    /* its own queries failed after those of its group: not grouped again before
+                      they succeed */
     struct timer timer;
+    struct list_item due;    /* in collector->due */
     struct sat_fetch *fetch; /* in progress; NULL: none */
 };
 
@@ -78,13 +90,16 @@ void collect_add_pod(struct sat_feed *feed, str pod, str ip, int64_t port);
 
 const struct sat_sample *collect_get_sample(const struct sat_feed *feed, str pod); /* NULL: none */
 
-/* ---- shared by collect_prometheus.c and collect_pods.c */
+/* ---- shared by the files collect_*.c */
 
 struct sat_fetch {
     struct sat_feed *feed;
-    int64_t begun_ns;   /* loop's mono clock */
-    size_t left;        /* answers still to come, plus one while queries are being sent */
-    struct map samples; /* being collected */
+    struct sat_group *group; /* NULL: none */
+    bool apart;              /* a query of the group failed: it was sent for this model alone, */
+    bool answered_apart;     /* and answered */
+    int64_t begun_ns;        /* loop's mono clock */
+    size_t left;             /* answers still to come, plus one while queries are being sent */
+    struct map samples;      /* being collected */
     struct sat_load_view load;
     struct sat_traffic traffic;
     bool requests_known;
@@ -96,15 +111,15 @@ struct sat_fetch {
 };
 
 struct sat_sample *collect_add_sample(struct map *samples, str pod, int64_t at_ns);
-void collect_samples_free(struct map *samples);
 void collect_fail(struct sat_fetch *q, const char *failure); /* copied; the first one is kept */
 void collect_finish_answer(struct sat_fetch *q); /* one less to come; the last one ends the fetch */
 
-enum traffic_query { TRAFFIC_BY_POD, TRAFFIC_OF_MODEL, TRAFFIC_HISTOGRAMS };
-void collect_put_traffic_query(struct buf *out, const struct sat_feed *feed,
-                               enum traffic_query query);
-void collect_take_traffic(struct sat_fetch *q, enum traffic_query query,
-                          const struct prom_result *result);
+/* A fetch that is open until collect_finish_answer() is called once more than `left` was raised. */
+struct sat_fetch *collect_open_fetch(struct sat_feed *feed);
+void collect_start_fetch(struct sat_feed *feed); /* of this feed alone */
+
+void collect_join_group(struct sat_feed *feed, int64_t delay_ns); /* fetches with others after it */
+void collect_leave_group(struct sat_fetch *q);
 
 void collect_ask_prometheus(struct sat_fetch *q);
 void collect_cancel_queries(struct sat_fetch *q);

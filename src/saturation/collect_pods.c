@@ -307,6 +307,16 @@ static bool all_count_requests(const struct sat_fetch *q)
     return true;
 }
 
+static bool any_counts_tokens(const struct sat_fetch *q)
+{
+    for (struct map_slot *slot = NULL; (slot = map_next(&q->samples, slot));) {
+        const struct sat_sample *s = slot->value;
+        if (s->counters && s->counters->ttft_count > 0 && s->counters->prompt_tokens > 0)
+            return true;
+    }
+    return false;
+}
+
 void collect_sum_pods(struct sat_fetch *q)
 {
     struct sat_feed *feed = q->feed;
@@ -322,6 +332,7 @@ void collect_sum_pods(struct sat_fetch *q)
     }
     if (sums.any)
         set_model_traffic(q, &sums);
+    feed->rates_follow = !sums.any && any_counts_tokens(q);
     int64_t now = loop_mono_ns(feed->collector->loop);
     if (sums.more.requests > 0)
         feed->busy_ns = now;

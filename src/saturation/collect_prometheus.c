@@ -1,111 +1,140 @@
 /* Queries Prometheus for a feed, in the words of WVA, so that recording rules and caches made for
- * it apply.
+ * it apply. Many models in one query: see collect_group.c, which uses the texts of this file too.
  *
  * The decision needs KV cache and queue, so those two queries must be answered; the others are for
  * the status, the optimizer and the slo policy, and may fail.
  *
  * All models share one pool of connections. The first query of a fetch therefore goes alone, and
  * the others follow once it was answered: a model whose queries hang holds one connection, not one
- * per query. Queries that timed out last time are marked (`doubted`): the client sends the others
+ * per query. Queries that timed out last time are marked (`suspect`): the client sends the others
  * first.
  *
  *     KV ─► answered ─► QUEUE, ARRIVAL, INPUT, OUTPUT, TTFT, ITL, traffic (3), REQUESTS
  *                         └─► a pod has a queue but no KV ─► OLD_KV (the metric's name before vLLM renamed it)
  */
 #include "../base/duration.h"
-#include "collect.h"
+#include "collect_query.h"
 
 #include <math.h>
 
-enum query_kind {
-    KV,
-    QUEUE,
-    ARRIVAL,
-    INPUT,
-    OUTPUT,
-    TTFT,
-    ITL,
-    BY_POD, /* this and the next two: see collect_traffic.c */
-    OF_MODEL,
-    HISTOGRAMS,
-    REQUESTS,
-    OLD_KV,
-    QUERY_N
-};
-
 struct collect_query {
     struct sat_fetch *fetch;
-    enum query_kind kind;
+    enum collect_kind kind;
     struct prom_call *call;
 };
 
+/* ---- texts */
+
+static str read_label(const struct sat_fetch *q, bool model)
+{
+    return model ? q->feed->model : q->feed->ns;
+}
+
+/* namespace="a", or namespace=~"a|b" with each value once. */
+static void put_matcher(struct buf *out, const struct collect_scope *scope, bool model)
+{
+    auto_map struct map seen = { 0 };
+    str *values = mem_zero(scope->n, sizeof(*values));
+    size_t n = 0;
+    for (size_t i = 0; i < scope->n; i++) {
+        str value = read_label(scope->fetches[i], model);
+        if (scope->n == 1 || !map_put(&seen, value, values))
+            values[n++] = value;
+    }
+    prom_query_any_of(out, model ? "model_name" : "namespace", values, n);
+    free(values);
+}
+
 /* Matchers in WVA's order, so that a cache or recording rule made for its queries applies: queries
  * about the load of the whole model begin with the model. */
-static void put_matchers(struct buf *out, const struct sat_feed *feed, bool model_first)
+void collect_put_matchers(struct buf *out, const struct collect_scope *scope,
+                          enum collect_match match)
 {
+    bool model_first = match == COLLECT_MODEL_FIRST;
     buf_putc(out, '{');
-    prom_query_matcher(out, model_first ? "model_name" : "namespace",
-                       model_first ? feed->model : feed->ns);
-    buf_putc(out, ',');
-    prom_query_matcher(out, model_first ? "namespace" : "model_name",
-                       model_first ? feed->ns : feed->model);
+    put_matcher(out, scope, model_first);
+    if (match != COLLECT_ANY_MODEL) {
+        buf_putc(out, ',');
+        put_matcher(out, scope, !model_first);
+    }
     buf_putc(out, '}');
 }
 
-static void put_highest(struct buf *out, const struct sat_feed *feed, const char *metric)
+void collect_put_aggregation(struct buf *out, const struct collect_scope *scope,
+                             const char *aggregation, const char *labels, bool any_model)
 {
-    buf_printf(out, "max by (pod) (max_over_time(%s", metric);
-    put_matchers(out, feed, false);
+    const char *of_model = scope->n == 1 ? "" : any_model ? "namespace" : "namespace, model_name";
+    if (*labels || *of_model)
+        buf_printf(out, "%s by (%s%s%s) (", aggregation, of_model, *labels && *of_model ? ", " : "",
+                   labels);
+    else
+        buf_printf(out, "%s(", aggregation);
+}
+
+static void put_highest(struct buf *out, const struct collect_scope *scope, const char *metric)
+{
+    collect_put_aggregation(out, scope, "max", "pod", false);
+    buf_printf(out, "max_over_time(%s", metric);
+    collect_put_matchers(out, scope, COLLECT_NS_FIRST);
     buf_put(out, S("[1m]))"));
 }
 
-static void put_mean(struct buf *out, const struct sat_feed *feed, const char *metric)
+static void put_sum(struct buf *out, const struct collect_scope *scope, const char *metric,
+                    const char *part)
 {
-    buf_printf(out, "sum(rate(%s_sum", metric);
-    put_matchers(out, feed, true);
-    buf_printf(out, "[1m]))/sum(rate(%s_count", metric);
-    put_matchers(out, feed, true);
+    collect_put_aggregation(out, scope, "sum", "", false);
+    buf_printf(out, "rate(%s%s", metric, part);
+    collect_put_matchers(out, scope, COLLECT_MODEL_FIRST);
     buf_put(out, S("[1m]))"));
 }
 
-static void put_requests(struct buf *out, const struct sat_feed *feed, enum query_kind kind)
+static void put_request_count(struct buf *out, const struct collect_scope *scope)
 {
-    char range[DURATION_TEXT_MAX] = "1m";
-    if (kind == REQUESTS)
-        duration_prom_text(feed->retention_ns, range);
-    buf_put(out, kind == REQUESTS ? S("sum(increase(") : S("sum(rate("));
-    buf_put(out, S("vllm:request_success_total"));
-    put_matchers(out, feed, kind == ARRIVAL);
+    char range[DURATION_TEXT_MAX];
+    duration_prom_text(scope->fetches[0]->feed->retention_ns, range);
+    collect_put_aggregation(out, scope, "sum", "", false);
+    buf_put(out, S("increase(vllm:request_success_total"));
+    collect_put_matchers(out, scope, COLLECT_NS_FIRST);
     buf_printf(out, "[%s]))", range);
 }
 
-static bool is_traffic_query(enum query_kind kind)
+static bool is_traffic(enum collect_kind kind)
 {
-    return kind == BY_POD || kind == OF_MODEL || kind == HISTOGRAMS;
+    return kind == COLLECT_BY_POD || kind == COLLECT_OF_MODEL || kind == COLLECT_HISTOGRAMS;
 }
 
-static void put_query(struct buf *out, const struct sat_feed *feed, enum query_kind kind)
+void collect_put_query(struct buf *out, const struct collect_scope *scope, enum collect_kind kind)
 {
-    static const char *const names[QUERY_N] = {
-        [KV] = "vllm:kv_cache_usage_perc",           [QUEUE] = "vllm:num_requests_waiting",
-        [INPUT] = "vllm:request_prompt_tokens",      [OUTPUT] = "vllm:request_generation_tokens",
-        [TTFT] = "vllm:time_to_first_token_seconds", [ITL] = "vllm:time_per_output_token_seconds",
-        [OLD_KV] = "vllm:gpu_cache_usage_perc",
+    static const char *const names[COLLECT_KIND_N] = {
+        [COLLECT_KV] = "vllm:kv_cache_usage_perc",
+        [COLLECT_QUEUE] = "vllm:num_requests_waiting",
+        [COLLECT_ARRIVAL] = "vllm:request_success_total",
+        [COLLECT_INPUT] = "vllm:request_prompt_tokens",
+        [COLLECT_OUTPUT] = "vllm:request_generation_tokens",
+        [COLLECT_TTFT] = "vllm:time_to_first_token_seconds",
+        [COLLECT_ITL] = "vllm:time_per_output_token_seconds",
+        [COLLECT_OLD_KV] = "vllm:gpu_cache_usage_perc",
     };
-    if (is_traffic_query(kind))
-        collect_put_traffic_query(out, feed, (enum traffic_query)(kind - BY_POD));
-    else if (kind == KV || kind == QUEUE || kind == OLD_KV)
-        put_highest(out, feed, names[kind]);
-    else if (kind == ARRIVAL || kind == REQUESTS)
-        put_requests(out, feed, kind);
-    else
-        put_mean(out, feed, names[kind]);
+    if (is_traffic(kind)) {
+        collect_put_traffic(out, scope, kind);
+    } else if (kind == COLLECT_KV || kind == COLLECT_QUEUE || kind == COLLECT_OLD_KV) {
+        put_highest(out, scope, names[kind]);
+    } else if (kind == COLLECT_REQUESTS) {
+        put_request_count(out, scope);
+    } else if (kind == COLLECT_ARRIVAL) {
+        put_sum(out, scope, names[kind], "");
+    } else { /* a mean */
+        put_sum(out, scope, names[kind], "_sum");
+        buf_putc(out, '/');
+        put_sum(out, scope, names[kind], "_count");
+    }
 }
 
 /* ---- answers */
 
 /* Stores one value per pod. A value of the old KV metric does not replace one of the new. */
-static void take_by_pod(struct sat_fetch *q, const struct prom_result *result, enum query_kind kind)
+static void take_by_pod(struct sat_fetch *q, const struct prom_result *result,
+                        enum collect_kind kind)
 {
     int64_t now = loop_mono_ns(q->feed->collector->loop);
     for (size_t i = 0; i < result->n; i++) {
@@ -116,9 +145,9 @@ static void take_by_pod(struct sat_fetch *q, const struct prom_result *result, e
         if (!pod.n || !isfinite(value) || value < 0)
             continue; /* treated as not reported */
         struct sat_sample *s = collect_add_sample(&q->samples, pod, now);
-        if (kind == QUEUE)
+        if (kind == COLLECT_QUEUE)
             s->queue = trunc(value);
-        else if (kind == KV || isnan(s->kv))
+        else if (kind == COLLECT_KV || isnan(s->kv))
             s->kv = value;
     }
 }
@@ -130,69 +159,63 @@ static double single_value(const struct prom_result *result)
     return isfinite(value) && value >= 0 ? value : NAN;
 }
 
-static void take_answer(struct sat_fetch *q, enum query_kind kind, const struct prom_result *result)
+static void take_result(struct sat_fetch *q, enum collect_kind kind,
+                        const struct prom_result *result)
 {
     double value = single_value(result);
     switch (kind) {
-    case KV:
-    case QUEUE:
-    case OLD_KV:
+    case COLLECT_KV:
+    case COLLECT_QUEUE:
+    case COLLECT_OLD_KV:
         take_by_pod(q, result, kind);
         break;
-    case ARRIVAL:
+    case COLLECT_ARRIVAL:
         q->load.arrival_per_min = value * 60;
         break;
-    case INPUT:
+    case COLLECT_INPUT:
         q->load.input_tokens = value;
         break;
-    case OUTPUT:
+    case COLLECT_OUTPUT:
         q->load.output_tokens = value;
         break;
-    case TTFT:
+    case COLLECT_TTFT:
         q->load.ttft_ms = value * 1000;
         break;
-    case ITL:
+    case COLLECT_ITL:
         q->load.itl_ms = value * 1000;
         break;
-    case BY_POD:
-    case OF_MODEL:
-    case HISTOGRAMS:
-        collect_take_traffic(q, (enum traffic_query)(kind - BY_POD), result);
+    case COLLECT_BY_POD:
+    case COLLECT_OF_MODEL:
+    case COLLECT_HISTOGRAMS:
+        collect_take_traffic(q, kind, result);
         break;
-    case REQUESTS:
+    case COLLECT_REQUESTS:
         q->requests_known = !isnan(value);
         q->requests = value;
         break;
-    case QUERY_N:
+    case COLLECT_KIND_N:
         break;
     }
 }
 
-static void on_answer(void *context, const struct prom_result *result, const err_t *failure);
-
-static void send_query(struct sat_fetch *q, enum query_kind kind)
+void collect_take_answer(struct sat_fetch *q, enum collect_kind kind,
+                         const struct prom_result *result, const err_t *failure)
 {
-    auto_buf struct buf promql = { 0 };
-    struct collect_query *query = &q->queries[kind];
-    *query = (struct collect_query){ .fetch = q, .kind = kind };
-    put_query(&promql, q->feed, kind);
-    q->left++;
-    query->call = prom_client_query(q->feed->collector->prometheus,
-                                    &(struct prom_query){ .promql = buf_str(&promql),
-                                                          .suspect = q->feed->hung >> kind & 1,
-                                                          .on_done = on_answer,
-                                                          .context = query });
+    if (result)
+        take_result(q, kind, result);
+    else if (kind == COLLECT_KV || kind == COLLECT_QUEUE)
+        collect_fail(q, failure->text);
 }
 
-static void send_other_queries(struct sat_fetch *q)
+bool collect_needs(const struct sat_fetch *q, enum collect_kind kind)
 {
-    for (int i = KV + 1; i <= REQUESTS; i++)
-        if (is_traffic_query((enum query_kind)i) ? q->feed->collector->traffic_matters
-                                                 : i != REQUESTS || q->feed->retention_ns)
-            send_query(q, (enum query_kind)i);
+    if (kind == COLLECT_KV || kind == COLLECT_OLD_KV)
+        return false; /* the first one; and one that depends on an answer */
+    return is_traffic(kind) ? q->feed->collector->traffic_matters
+                            : kind != COLLECT_REQUESTS || q->feed->retention_ns;
 }
 
-static bool has_queue_without_kv(const struct sat_fetch *q)
+bool collect_has_queue_without_kv(const struct sat_fetch *q)
 {
     for (struct map_slot *slot = NULL; (slot = map_next(&q->samples, slot));) {
         const struct sat_sample *s = slot->value;
@@ -202,6 +225,8 @@ static bool has_queue_without_kv(const struct sat_fetch *q)
     return false;
 }
 
+/* ---- one model */
+
 /* One query ended: store the answer, and send what depends on it. */
 static void on_answer(void *context, const struct prom_result *result, const err_t *failure)
 {
@@ -210,26 +235,40 @@ static void on_answer(void *context, const struct prom_result *result, const err
     bool hung = failure && failure->code == ETIMEDOUT;
     query->call = NULL;
     q->feed->hung = (q->feed->hung & ~(1u << query->kind)) | (unsigned)hung << query->kind;
-    if (result)
-        take_answer(q, query->kind, result);
-    else if (query->kind == KV || query->kind == QUEUE)
-        collect_fail(q, failure->text);
-    if (query->kind == KV && (result || q->feed->collector->load_matters))
-        send_other_queries(q);
-    if (query->kind == QUEUE && result && has_queue_without_kv(q))
-        send_query(q, OLD_KV);
+    q->answered_apart |= result != NULL;
+    collect_take_answer(q, query->kind, result, failure);
+    if (query->kind == COLLECT_KV && (result || q->feed->collector->load_matters))
+        for (int i = 0; i < COLLECT_KIND_N; i++)
+            if (collect_needs(q, (enum collect_kind)i))
+                collect_send_query(q, (enum collect_kind)i);
+    if (query->kind == COLLECT_QUEUE && result && collect_has_queue_without_kv(q))
+        collect_send_query(q, COLLECT_OLD_KV);
     collect_finish_answer(q);
+}
+
+void collect_send_query(struct sat_fetch *q, enum collect_kind kind)
+{
+    auto_buf struct buf promql = { 0 };
+    q->queries = q->queries ? q->queries : mem_zero(COLLECT_KIND_N, sizeof(*q->queries));
+    struct collect_query *query = &q->queries[kind];
+    *query = (struct collect_query){ .fetch = q, .kind = kind };
+    collect_put_query(&promql, &(struct collect_scope){ &q, 1 }, kind);
+    q->left++;
+    query->call = prom_client_query(q->feed->collector->prometheus,
+                                    &(struct prom_query){ .promql = buf_str(&promql),
+                                                          .suspect = q->feed->hung >> kind & 1,
+                                                          .on_done = on_answer,
+                                                          .context = query });
 }
 
 void collect_ask_prometheus(struct sat_fetch *q)
 {
-    q->queries = mem_zero(QUERY_N, sizeof(*q->queries));
-    send_query(q, KV);
+    collect_send_query(q, COLLECT_KV);
 }
 
 void collect_cancel_queries(struct sat_fetch *q)
 {
-    for (int i = 0; q->queries && i < QUERY_N; i++)
+    for (int i = 0; q->queries && i < COLLECT_KIND_N; i++)
         if (q->queries[i].call)
             prom_call_cancel(q->queries[i].call);
     free(take(q->queries));

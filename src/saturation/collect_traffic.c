@@ -1,106 +1,102 @@
-/* Prometheus queries of the slo policy, three per model and fetch: values by pod, values of the
+/* Prometheus queries of the slo policy, three per fetch: values by pod, values of the
  * model, and latency histograms. Each query joins many expressions with `or`; label_replace adds a
  * label `q` that identifies the expression in the answer. Separate queries were rejected: 20 per
- * model would be 20,000 requests per cycle for 1,000 models. An expression without series is simply
+ * model would be 20,000 requests per cycle for 1,000 models that are asked about one by one. An expression without series is simply
  * absent from the answer.
  *
  * Rates and means are over one minute, four scrapes of 15 s, the shortest window that survives a
- * lost scrape. Where a gateway counts requests as they arrive, its count is used; otherwise
+ * lost scrape; latency histograms are over five, so that their tail has requests in it. Where a gateway counts requests as they arrive, its count is used; otherwise
  * arrivals are first tokens plus the growth of the queues. */
-#include "collect.h"
+#include "collect_query.h"
 
 #include <math.h>
 
-static void put_matchers(struct buf *out, const struct sat_feed *feed, bool any_model)
-{
-    buf_putc(out, '{');
-    prom_query_matcher(out, "namespace", feed->ns);
-    if (!any_model) {
-        buf_putc(out, ',');
-        prom_query_matcher(out, "model_name", feed->model);
-    }
-    buf_putc(out, '}');
-}
-
-/* One expression of a query: `before`, the metric with its matchers, `after`. */
+/* One expression of a query: aggregation by labels ("": all) of a function of a metric. */
 struct expression {
-    const char *q, *before, *metric, *after;
+    const char *q, *aggregation, *labels, *function, *metric, *range;
     bool any_model; /* the metric has no label model_name */
+    bool tail;      /* the 99th percentile of it */
 };
 
-static void put_expressions(struct buf *out, const struct sat_feed *feed,
+static void put_expression(struct buf *out, const struct collect_scope *scope,
+                           const struct expression *x)
+{
+    buf_put(out, x->tail ? S("histogram_quantile(0.99, ") : S(""));
+    collect_put_aggregation(out, scope, x->aggregation, x->labels, x->any_model);
+    buf_printf(out, "%s%s%s", x->function, *x->function ? "(" : "", x->metric);
+    collect_put_matchers(out, scope, x->any_model ? COLLECT_ANY_MODEL : COLLECT_NS_FIRST);
+    buf_printf(out, "%s%s)%s", x->range, *x->function ? ")" : "", x->tail ? ")" : "");
+}
+
+static void put_expressions(struct buf *out, const struct collect_scope *scope,
                             const struct expression *all, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        buf_printf(out, "%slabel_replace(%s%s", i ? " or " : "", all[i].before, all[i].metric);
-        put_matchers(out, feed, all[i].any_model);
-        buf_printf(out, "%s,\"q\",\"%s\",\"\",\"\")", all[i].after, all[i].q);
+        buf_put(out, i ? S(" or label_replace(") : S("label_replace("));
+        put_expression(out, scope, &all[i]);
+        buf_printf(out, ",\"q\",\"%s\",\"\",\"\")", all[i].q);
     }
 }
 
-#define BY_POD "sum by (pod) ("
 #define ITL "vllm:inter_token_latency_seconds"
 #define OLD_ITL "vllm:time_per_output_token_seconds"
 #define TTFT "vllm:time_to_first_token_seconds"
 #define TPOT "vllm:request_time_per_output_token_seconds"
 #define RUNNING "vllm:num_requests_running"
+#define WAITING "vllm:num_requests_waiting"
+#define OUTPUT "vllm:request_generation_tokens"
+#define PROMPT "vllm:request_prompt_tokens"
+#define GATEWAY "inference_objective_request_total"
 
 static const struct expression by_pod[] = {
-    { "itl_sum", BY_POD "increase(", ITL "_sum", "[1m]))" },
-    { "itl_count", BY_POD "increase(", ITL "_count", "[1m]))" },
-    { "old_itl_sum", BY_POD "increase(", OLD_ITL "_sum", "[1m]))" },
-    { "old_itl_count", BY_POD "increase(", OLD_ITL "_count", "[1m]))" },
-    { "prompt", BY_POD "rate(", "vllm:prompt_tokens_total", "[1m]))" },
-    { "gen", BY_POD "rate(", "vllm:generation_tokens_total", "[1m]))" },
-    { "running", BY_POD "avg_over_time(", RUNNING, "[1m]))" },
-    { "running_low", BY_POD "min_over_time(", RUNNING, "[1m]))" },
-    { "running_high", BY_POD "max_over_time(", RUNNING, "[1m]))" },
-    { "kv", "avg by (pod) (last_over_time(", "vllm:kv_cache_usage_perc", "[1m]))" },
-    { "old_kv", "avg by (pod) (last_over_time(", "vllm:gpu_cache_usage_perc", "[1m]))" },
-    { "cache", "count by (pod, num_gpu_blocks, block_size) (", "vllm:cache_config_info", ")",
+    { "itl_sum", "sum", "pod", "increase", ITL "_sum", "[1m]" },
+    { "itl_count", "sum", "pod", "increase", ITL "_count", "[1m]" },
+    { "old_itl_sum", "sum", "pod", "increase", OLD_ITL "_sum", "[1m]" },
+    { "old_itl_count", "sum", "pod", "increase", OLD_ITL "_count", "[1m]" },
+    { "prompt", "sum", "pod", "rate", "vllm:prompt_tokens_total", "[1m]" },
+    { "gen", "sum", "pod", "rate", "vllm:generation_tokens_total", "[1m]" },
+    { "running", "sum", "pod", "avg_over_time", RUNNING, "[1m]" },
+    { "running_low", "sum", "pod", "min_over_time", RUNNING, "[1m]" },
+    { "running_high", "sum", "pod", "max_over_time", RUNNING, "[1m]" },
+    { "kv", "avg", "pod", "last_over_time", "vllm:kv_cache_usage_perc", "[1m]" },
+    { "old_kv", "avg", "pod", "last_over_time", "vllm:gpu_cache_usage_perc", "[1m]" },
+    { "cache", "count", "pod, num_gpu_blocks, block_size", "", "vllm:cache_config_info", "",
       .any_model = true },
 };
 
 static const struct expression of_model[] = {
-    { "gateway", "sum(rate(", "inference_objective_request_total", "[1m]))" },
-    { "old_gateway", "sum(rate(", "inference_model_request_total", "[1m]))" },
-    { "gateway_now", "sum(rate(", "inference_objective_request_total", "[30s]))" },
-    { "first_tokens_now", "sum(rate(", TTFT "_count", "[30s]))" },
-    { "first_tokens", "sum(rate(", TTFT "_count", "[1m]))" },
-    { "queue_slope", "sum(deriv(", "vllm:num_requests_waiting", "[1m]))" },
-    { "prompt_tokens", "sum(rate(", "vllm:prompt_tokens_total", "[1m]))" },
-    { "out_sum", "sum(increase(", "vllm:request_generation_tokens_sum", "[3m]))" },
-    { "out_count", "sum(increase(", "vllm:request_generation_tokens_count", "[3m]))" },
-    { "tail", "histogram_quantile(0.99, sum by (le) (rate(", "vllm:request_prompt_tokens_bucket",
-      "[10m])))" },
-    { "tail_count", "sum(increase(", "vllm:request_prompt_tokens_count", "[10m]))" },
-    { "waiting", "sum(", "vllm:num_requests_waiting", ")" },
-    { "queued", "sum(", "inference_extension_flow_control_queue_size", ")" },
+    { "gateway", "sum", "", "rate", GATEWAY, "[1m]" },
+    { "old_gateway", "sum", "", "rate", "inference_model_request_total", "[1m]" },
+    { "gateway_now", "sum", "", "rate", GATEWAY, "[30s]" },
+    { "first_tokens_now", "sum", "", "rate", TTFT "_count", "[30s]" },
+    { "first_tokens", "sum", "", "rate", TTFT "_count", "[1m]" },
+    { "queue_slope", "sum", "", "deriv", WAITING, "[1m]" },
+    { "prompt_tokens", "sum", "", "rate", "vllm:prompt_tokens_total", "[1m]" },
+    { "out_sum", "sum", "", "increase", OUTPUT "_sum", "[3m]" },
+    { "out_count", "sum", "", "increase", OUTPUT "_count", "[3m]" },
+    { "tail", "sum", "le", "rate", PROMPT "_bucket", "[10m]", .tail = true },
+    { "tail_count", "sum", "", "increase", PROMPT "_count", "[10m]" },
+    { "waiting", "sum", "", "", WAITING, "" },
+    { "queued", "sum", "", "", "inference_extension_flow_control_queue_size", "" },
 };
 
 static const struct expression histograms[] = {
-    { "ttft", "sum by (le) (increase(", TTFT "_bucket", "[1m]))" },
-    { "itl", "sum by (le) (increase(", TPOT "_bucket", "[1m]))" },
-    { "old_itl", "sum by (le) (increase(", OLD_ITL "_bucket", "[1m]))" },
+    { "ttft", "sum", "le", "increase", TTFT "_bucket", "[5m]" },
+    { "itl", "sum", "le", "increase", TPOT "_bucket", "[5m]" },
+    { "old_itl", "sum", "le", "increase", OLD_ITL "_bucket", "[5m]" },
 };
 
-static const double histogram_seconds = 60;
+static const double histogram_seconds = 300;
 static const double tail_requests_min = 100;
 
-void collect_put_traffic_query(struct buf *out, const struct sat_feed *feed,
-                               enum traffic_query query)
+void collect_put_traffic(struct buf *out, const struct collect_scope *scope, enum collect_kind kind)
 {
-    switch (query) {
-    case TRAFFIC_BY_POD:
-        put_expressions(out, feed, by_pod, countof(by_pod));
-        break;
-    case TRAFFIC_OF_MODEL:
-        put_expressions(out, feed, of_model, countof(of_model));
-        break;
-    case TRAFFIC_HISTOGRAMS:
-        put_expressions(out, feed, histograms, countof(histograms));
-        break;
-    }
+    if (kind == COLLECT_BY_POD)
+        put_expressions(out, scope, by_pod, countof(by_pod));
+    else if (kind == COLLECT_OF_MODEL)
+        put_expressions(out, scope, of_model, countof(of_model));
+    else
+        put_expressions(out, scope, histograms, countof(histograms));
 }
 
 /* ---- answers */
@@ -198,18 +194,13 @@ static void take_histograms(struct sat_traffic *t, const struct prom_result *res
     }
 }
 
-void collect_take_traffic(struct sat_fetch *q, enum traffic_query query,
+void collect_take_traffic(struct sat_fetch *q, enum collect_kind kind,
                           const struct prom_result *result)
 {
-    switch (query) {
-    case TRAFFIC_BY_POD:
+    if (kind == COLLECT_BY_POD)
         take_by_pod(q, result);
-        break;
-    case TRAFFIC_OF_MODEL:
+    else if (kind == COLLECT_OF_MODEL)
         take_of_model(&q->traffic, result);
-        break;
-    case TRAFFIC_HISTOGRAMS:
+    else
         take_histograms(&q->traffic, result);
-        break;
-    }
 }

@@ -17,6 +17,7 @@
 #include <stdio.h>
 
 const struct sat_config sat_config_builtin = { 0.80, 5, 0.10, 3 };
+static const double up_default = 0.85, down_default = 0.70;
 
 /* ---- one entry */
 
@@ -92,7 +93,8 @@ static int read_entry(struct arena *a, const struct json *tree, enum sat_era era
     if (read_text(a, tree, "model_id", &entry->model, e) < 0 ||
         read_text(a, tree, "namespace", &entry->ns, e) < 0)
         return -e->code;
-    return era == SAT_ERA_SEED ? 0 : read_2026_fields(a, tree, entry, e);
+    int r = era == SAT_ERA_SEED ? 0 : read_2026_fields(a, tree, entry, e);
+    return r < 0 || era < SAT_ERA_09 ? r : policy_read(a, tree, &entry->policy, e);
 }
 
 int sat_entry_parse(struct arena *a, str yaml, enum sat_era era, struct sat_entry *ret, err_t *e)
@@ -115,7 +117,11 @@ int sat_entry_parse(struct arena *a, str yaml, enum sat_era era, struct sat_entr
     if (tree && tree->type != JSON_NULL && tree->type != JSON_OBJ)
         return fail_type("the entry", tree, "a map of thresholds", e);
     struct sat_entry entry = {
-        .model = S(""), .ns = S(""), .analyzer = S(""), .slo = slo_settings_none
+        .model = S(""),
+        .ns = S(""),
+        .analyzer = S(""),
+        .slo = slo_settings_none,
+        .policy = policy_none,
     };
     int r = read_entry(a, tree, era, &entry, e);
     if (r == 0)
@@ -157,7 +163,7 @@ static int check_analyzer(const struct sat_entry *x, err_t *e)
 }
 
 /* quoted: WVA. The first violation is reported. */
-static int check_ranges(const struct sat_config *c, err_t *e)
+int sat_config_check_ranges(const struct sat_config *c, err_t *e)
 {
     if (c->kv_threshold < 0 || c->kv_threshold > 1)
         return err_set(e, EINVAL, "kvCacheThreshold must be between 0 and 1, got %s",
@@ -171,11 +177,22 @@ static int check_ranges(const struct sat_config *c, err_t *e)
     if (c->queue_spare_trigger < 0)
         return err_set(e, EINVAL, "queueSpareTrigger must be >= 0, got %s",
                        format_number(c->queue_spare_trigger, 1).text);
+    return 0;
+}
+
+int sat_config_check_order(const struct sat_config *c, err_t *e)
+{
     if (c->kv_threshold < c->kv_spare_trigger)
         return err_set(e, EINVAL, "kvCacheThreshold (%s) should be >= kvSpareTrigger (%s)",
                        format_number(c->kv_threshold, 2).text,
                        format_number(c->kv_spare_trigger, 2).text);
     return 0;
+}
+
+static int check_ranges(const struct sat_config *c, err_t *e)
+{
+    int r = sat_config_check_ranges(c, e);
+    return r < 0 ? r : sat_config_check_order(c, e);
 }
 
 static struct sat_config numbers_of(const struct sat_entry *x)
@@ -273,6 +290,42 @@ static void add_entry(struct loading *l, const struct sat_entry *entry)
     to->model = arena_str(l->arena, entry->model);
     to->ns = arena_str(l->arena, entry->ns);
     to->analyzer = arena_str(l->arena, entry->analyzer);
+    to->policy = policy_copy(l->arena, &entry->policy);
+}
+
+/* The thresholds of the token analyzer with those of an entry, which are percentages of 1. */
+static void overlay_thresholds(struct sat_resolved *r, const struct sat_entry *over)
+{
+    if (over && over->has[SAT_UP_THRESHOLD] && over->number[SAT_UP_THRESHOLD] != 0)
+        r->scale_up_at = over->number[SAT_UP_THRESHOLD];
+    if (over && over->has[SAT_DOWN_BOUNDARY] && over->number[SAT_DOWN_BOUNDARY] != 0)
+        r->scale_down_at = over->number[SAT_DOWN_BOUNDARY];
+    if (over && over->analyzer.n)
+        r->analyzer = over->analyzer;
+}
+
+/* Checks what the token analyzer and the limiters need; NaN is invalid too. */
+static int check_policy(const struct loading *l, const struct sat_entry *entry, err_t *e)
+{
+    struct sat_resolved r = { .scale_up_at = up_default, .scale_down_at = down_default };
+    const struct sat_policy *p = &entry->policy;
+    overlay_thresholds(&r, l->base);
+    overlay_thresholds(&r, entry);
+    if (p->invalid.n)
+        return err_set(e, EINVAL, STR_FMT, STR_ARG(p->invalid));
+    if (!(p->priority >= 0))
+        return err_set(e, EINVAL, "priority must be >= 0, got %s",
+                       format_number(p->priority, 2).text);
+    bool in_range = r.scale_up_at > 0 && r.scale_up_at <= 1 && r.scale_down_at > 0 &&
+                    r.scale_down_at <= 1 && r.scale_up_at > r.scale_down_at;
+    if (!in_range)
+        return err_set(e, EINVAL,
+                       "scaleUpThreshold (%s) and scaleDownBoundary (%s) must be in (0, 1], and "
+                       "the first must be the larger one",
+                       format_number(r.scale_up_at, 2).text,
+                       format_number(r.scale_down_at, 2).text);
+    int bad = policy_check_analyzers(p, r.scale_up_at, r.scale_down_at, e);
+    return bad < 0 ? bad : policy_check_limiters(p, e);
 }
 
 static int check_entry(const struct loading *l, const struct sat_entry *entry, err_t *e)
@@ -280,7 +333,8 @@ static int check_entry(const struct loading *l, const struct sat_entry *entry, e
     struct sat_config c = sat_config_builtin;
     overlay_entry(&c, l->base, false);
     overlay_entry(&c, entry, false);
-    return sat_config_check(&c, e);
+    int r = sat_config_check(&c, e);
+    return r < 0 ? r : check_policy(l, entry, e);
 }
 
 /* Adds the entry, or its last good value if it is invalid now, and records the problem. */
@@ -288,7 +342,7 @@ static void load_entry(struct loading *l, str key, const struct json *value)
 {
     struct sat_entry entry = { 0 };
     err_t e;
-    int r = sat_entry_parse(l->arena, json_text(value), SAT_ERA_2026, &entry, &e);
+    int r = sat_entry_parse(l->arena, json_text(value), SAT_ERA_09, &entry, &e);
     bool unreadable = r < 0;
     if (r == 0) {
         entry.key = key;
@@ -344,12 +398,21 @@ static bool key_names_model(const struct sat_entry *x, const struct sat_lookup *
     return false;
 }
 
+/* `<model>#<namespace>`, the key of an override in WVA 0.9. */
+static bool key_is_pair(str key, const struct sat_lookup *q)
+{
+    return key.n == q->model.n + 1 + q->ns.n && str_starts(key, q->model) &&
+           key.p[q->model.n] == '#' && str_ends(key, q->ns);
+}
+
 /* How specifically an entry matches: 0 not at all, 1 by key, 2 by model, 3 by model and namespace.
  */
 static int match_entry(const struct sat_entry *x, const struct sat_lookup *q)
 {
     if (str_eqc(x->key, "default") || (x->ns.n && !str_eq(x->ns, q->ns)))
         return 0;
+    if (!x->model.n && key_is_pair(x->key, q))
+        return 3;
     if (!x->model.n)
         return key_names_model(x, q) ? 1 : 0;
     return !str_eq(x->model, q->model) ? 0 : x->ns.n ? 3 : 2;
@@ -387,7 +450,7 @@ static const struct sat_entry *best_entry(const struct sat_table *table, const s
 struct sat_resolved sat_config_resolve(const struct sat_table *global,
                                        const struct sat_table *local, const struct sat_lookup *q)
 {
-    struct sat_resolved r = { 0 };
+    struct sat_resolved r = { .analyzer = S("") };
     bool whole, at_home = local && local->n;
     r.override = best_entry(at_home ? local : global, q, &r.matching);
     const struct sat_entry *layers[] = { sat_table_find(global, S("default")),
@@ -395,9 +458,19 @@ struct sat_resolved sat_config_resolve(const struct sat_table *global,
                                          r.override };
     r.config = merge_layers(layers, countof(layers), &whole);
     r.slo = slo_settings_none;
+    r.policy = policy_none;
+    r.scale_up_at = up_default;
+    r.scale_down_at = down_default;
     for (size_t i = 0; i < countof(layers); i++)
-        if (layers[i])
+        if (layers[i]) {
             slo_settings_merge(&r.slo, &layers[i]->slo);
+            policy_overlay(&r.policy, &layers[i]->policy, i == 0);
+            overlay_thresholds(&r, layers[i]);
+        }
+    if (r.scale_up_at <= r.scale_down_at) { /* each layer is consistent, but not together */
+        r.scale_up_at = up_default;
+        r.scale_down_at = down_default;
+    }
     if (!whole)
         r.override = NULL;
     return r;

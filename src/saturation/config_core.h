@@ -5,7 +5,8 @@
  * ConfigMap of its own; its entries then replace the global ones, on top of the global `default`.
  *
  * An entry with `model_id` applies to that model (in `namespace`, if given); one without applies to
- * the model whose variant, scale target or ID is the key of the entry.
+ * the model whose variant, scale target or ID is the key of the entry, or to the model and namespace
+ * of the key `<model>#<namespace>`.
  *
  * WVA has other rules: a field of 0 is unset, every entry is validated alone with zeros for what it
  * omits, and only entries with both selectors match. They are here for comparison, in functions
@@ -15,6 +16,7 @@
 
 #include "../json/json.h"
 #include "analysis_core.h"
+#include "policy_core.h"
 #include "slo_settings_core.h"
 #include "target_core.h"
 
@@ -36,6 +38,7 @@ struct sat_entry {
     bool limiter;
     str analyzer;
     struct slo_settings slo;
+    struct sat_policy policy; /* SAT_ERA_09 */
 };
 
 struct sat_table {
@@ -49,6 +52,9 @@ extern const struct sat_config sat_config_builtin; /* 0.80, 5, 0.10, 3 */
 int sat_entry_parse(struct arena *a, str yaml, enum sat_era era, struct sat_entry *ret, err_t *e);
 /* WVA's validation with its messages; absent fields are 0. */
 int sat_entry_check_compat(const struct sat_entry *entry, enum sat_era era, err_t *e);
+/* Its parts: the ranges of each threshold, and that they are consistent. */
+int sat_config_check_ranges(const struct sat_config *config, err_t *e);
+int sat_config_check_order(const struct sat_config *config, err_t *e);
 /* Our validation, of a complete configuration; NaN is invalid too. */
 int sat_config_check(const struct sat_config *config, err_t *e);
 
@@ -84,8 +90,11 @@ struct sat_lookup {
 struct sat_resolved {
     struct sat_config config;
     struct slo_settings slo;
-    const struct sat_entry *override; /* the entry of the model that was applied; NULL: none */
-    size_t matching;                  /* entries that match equally well */
+    struct sat_policy policy;
+    str analyzer;                      /* analyzerName; "": none is set */
+    double scale_up_at, scale_down_at; /* utilization, for the token analyzer */
+    const struct sat_entry *override;  /* the entry of the model that was applied; NULL: none */
+    size_t matching;                   /* entries that match equally well */
 };
 
 /* `local` may be empty or NULL. */

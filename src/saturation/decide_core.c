@@ -52,6 +52,7 @@ static void hold_scale_up(const struct decide_input *in, struct sat_targets *tar
 /* ---- need: what a single moment does not show */
 
 static const double start_delay_default = 120, latency_near = 0.9;
+static const double start_delay_gain = 0.3, start_delay_least = 5; /* as in slo_core.c */
 /* Fewer waiting requests than one per ten replicas do not count: some pod always has one, and a
  * large model could never scale down. */
 static const double waiting_per_replica = 0.1;
@@ -77,7 +78,7 @@ static str reason_to_keep(struct arena *a, const struct decide_input *in,
                           const struct sat_analysis *analysis)
 {
     const struct decide_latency *l = &in->latency;
-    double delay = in->start_delay > 0 ? in->start_delay : start_delay_default;
+    double delay = in->memory->start_delay > 0 ? in->memory->start_delay : start_delay_default;
     if (analysis->load_queue > waiting_per_replica * analysis->replicas)
         return arena_printf(a, "%.0f requests are waiting", analysis->load_queue);
     if (is_near(l->ttft, l->ttft_target))
@@ -89,11 +90,23 @@ static str reason_to_keep(struct arena *a, const struct decide_input *in,
     return S("");
 }
 
+/* The delay that is waited for is the model's own: two minutes for one that starts in ten seconds
+ * would hold an idle fleet for nothing. */
+static void learn_start_delay(struct decide_memory *m, double took)
+{
+    if (!(took > 0))
+        return;
+    took = fmax(took, start_delay_least);
+    m->start_delay =
+        m->start_delay > 0 ? m->start_delay + start_delay_gain * (took - m->start_delay) : took;
+}
+
 /* Adds to the analysis what only the past shows. */
 static void apply_memory(struct arena *a, const struct decide_input *in,
                          struct sat_analysis *analysis)
 {
-    const struct decide_memory *m = in->memory;
+    struct decide_memory *m = in->memory;
+    learn_start_delay(m, in->start_delay);
     if (is_growing(in))
         analysis->draining = analysis->load_queue <= 2 * m->queue_at_growth;
     else
@@ -119,7 +132,7 @@ static void update_memory(const struct decide_input *in, const struct decide_ans
 static struct sat_targets capacity_targets(struct arena *a, const struct decide_input *in,
                                            const struct sat_analysis *analysis)
 {
-    if (in->rules == DECIDE_SLO)
+    if (in->rules == DECIDE_SLO || in->rules == DECIDE_TOKENS)
         return *in->slo;
     if (in->rules == DECIDE_BY_NEED) {
         struct sat_targets targets = sat_decide(a, &in->config, analysis, in->states, in->state_n);

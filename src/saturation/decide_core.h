@@ -9,7 +9,8 @@ enum decide_rules {
     DECIDE_BY_NEED,
     DECIDE_SEED, /* this and the next: WVA's rules */
     DECIDE_2026,
-    DECIDE_SLO /* latency targets: see slo_core.h */
+    DECIDE_SLO,   /* latency targets: see slo_core.h */
+    DECIDE_TOKENS /* the token analyzer: see saturation_tokens.c */
 };
 
 static inline bool decide_is_compat(enum decide_rules rules)
@@ -24,6 +25,7 @@ struct decide_memory {
     double queue;           /* waiting requests at the last decision */
     double queue_at_growth; /* the same when replicas were last added */
     double grown_at;        /* s; when replicas were last added; 0: never */
+    double start_delay;     /* s that replicas take to start, learned; 0: never seen */
 };
 
 struct decide_latency { /* s; means of the last minute and their targets; 0 or NaN: unknown */
@@ -40,9 +42,9 @@ struct decide_input {
     const struct sat_state *states; /* one per variant */
     size_t state_n;
     struct decide_memory *memory; /* `need`: updated by the decision; NULL: decide without memory */
-    const struct sat_targets *slo; /* DECIDE_SLO: targets of the policy, by variant */
+    const struct sat_targets *slo; /* DECIDE_SLO, DECIDE_TOKENS: targets by variant */
     double now;                    /* s; only used with a memory */
-    double start_delay;            /* s until a replica serves; 0: 120 */
+    double start_delay;            /* s that a replica took which just became ready; 0: none did */
     struct decide_latency latency;
     bool just_grown; /* replicas arrived so recently that the samples do not show their effect */
     const int *model_targets; /* per state, from the optimizer; NULL: no answer */
@@ -66,6 +68,7 @@ struct decide_answer {
     int current, target;
     enum decide_source source;
     str reason;
+    str limited; /* what a limiter cut, and why; "": nothing */
 };
 
 struct decide_answers {

@@ -81,8 +81,9 @@ static str describe_grant(struct arena *a, const struct limiter_demand *d,
                         g->limited ? "limited: " : "", g->gpus, g->target - d->current);
 }
 
-struct limiter_grant *limiter_apply(struct arena *a, const struct limiter_stock *stock,
-                                    size_t stock_n, const struct limiter_demand *demands, size_t n)
+struct limiter_grant *sat_limiter_apply(struct arena *a, const struct limiter_stock *stock,
+                                        size_t stock_n, const struct limiter_demand *demands,
+                                        size_t n)
 {
     struct pools pools = count_stock(a, stock, stock_n, demands, n);
     struct limiter_grant *grants = arena_array(a, n, sizeof(*grants));

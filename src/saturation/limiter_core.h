@@ -26,7 +26,8 @@ struct limiter_grant {
 };
 
 /* Grants in the order of the demands; they live in the arena. */
-struct limiter_grant *limiter_apply(struct arena *a, const struct limiter_stock *stock,
-                                    size_t stock_n, const struct limiter_demand *demands, size_t n);
+struct limiter_grant *sat_limiter_apply(struct arena *a, const struct limiter_stock *stock,
+                                        size_t stock_n, const struct limiter_demand *demands,
+                                        size_t n);
 
 #endif

@@ -14,21 +14,33 @@
  *   target_core     replicas of each variant from spare capacity and bounds, with reasons
  *   hybrid_core     arbitration between capacity and optimizer; scale to zero
  *   optimize_core   the model-based optimizer for one model: alloc_core on top of queue_core
- *   token_core      WVA's token analyzer; vllm_args_core reads command lines for it
- *   limiter_core    scale-up within the accelerators of the cluster
+ *   token_core      WVA's token analyzer (token_role_core: with roles); vllm_args_core reads command lines for it
+ *   vote_core       targets from analyzers; fair_core, rescale_core: the same with limited accelerators
+ *   limiter_core    scale-up within the accelerators of the cluster; quota_core: within quotas
+ *   stock_core      free accelerators of the nodes; workload_core: what a replica needs
+ *   annotation_core variants described by an HPA or ScaledObject; wake_core, zero_policy_core: from and to zero
  *   scale_core      how fast replicas may change; status_core: the status and when to write it
- *   config_core, zero_core, slo_settings_core, snapshot    ConfigMaps as one immutable value
+ *   config_core, policy_core, zero_core, slo_settings_core, snapshot    ConfigMaps as one immutable value
+ *   compat_core     the saturation ConfigMap exactly as WVA 0.9 reads it, for comparison
  *   dispatch_core   what a watch event triggers
  *   traffic_core    rates and latency histograms; text_core: names, cache keys, command lines
  *
  * Around them:
  *
- *   collect*              fetch metrics for each model in the background
+ *   collect*              fetch metrics for each model in the background; collect_group: many models in one query
  *   saturation_records    fields that the watch caches keep; saturation_state: variants, models, last decisions
+ *   saturation_targets    workloads of any kind with a scale subresource
  *   saturation_gather     input of a decision; saturation_engine: the cycle; saturation_slo: the slo policy in it
- *   saturation_turn       write statuses and scales
+ *   saturation_tokens     the token analyzer in it; saturation_limits: limits on accelerators; saturation_share: shares
+ *   saturation_capacity   pod templates and measured capacity for it, across restarts
+ *   saturation_wake       to and from zero; saturation_wake_signal: do requests wait at the gateway?
+ *   saturation_victims    which pods a scale-down removes
+ *   saturation_turn       write statuses and scales; saturation_doors: serve decisions (doors/doors.h)
  *   saturation_options    flags and environment; saturation_config: snapshots and the Prometheus client
+ *   saturation_want       targets of variants without a VariantAutoscaling, across restarts
  *   saturation_keep       last good entries across restarts; saturation_probe: startup check
+ *   saturation_advice     warnings about HPAs and ScaledObjects (follow_core) that do not follow as expected
+ *   saturation_gauges     the metrics that WVA 0.9 added
  *   saturation_metrics    exported metrics; saturation_controller: the feature */
 #ifndef FLYBALL_SATURATION_H
 #define FLYBALL_SATURATION_H

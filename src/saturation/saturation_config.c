@@ -1,4 +1,4 @@
-/* ConfigMaps as one snapshot, and the connection to Prometheus that they configure.
+/* ConfigMaps as one snapshot. The connection to Prometheus that they configure is in saturation_prometheus.c.
  *
  * Each ConfigMap has its own cache with a field selector for its name, so watching them costs a
  * constant amount of memory.
@@ -13,143 +13,15 @@
  * Readers hold a reference to a snapshot; the texts (`..._text`) are owned by struct saturation. */
 #include "../base/duration.h"
 #include "../base/log.h"
+#include "../json/yaml.h"
 #include "saturation_state.h"
 
-/* ---- Prometheus */
-
-struct connection {
-    const char *url, *token, *token_file, *ca, *cert, *key, *server_name, *skip, *allow_http;
-};
-
-/* Flags always win. If a flag or the environment sets the URL, the ConfigMap is ignored; if only
- * the ConfigMap sets it, its other settings win over the environment. */
-static struct connection read_connection(const struct saturation *s, const struct json *data)
-{
-    struct connection c = { 0 };
-    const struct {
-        const char **to, *flag, *key;
-    } all[] = {
-        { &c.url, "wva-prometheus-url", "PROMETHEUS_BASE_URL" },
-        { &c.token, "", "PROMETHEUS_BEARER_TOKEN" },
-        { &c.token_file, "wva-prometheus-token-file", "PROMETHEUS_TOKEN_PATH" },
-        { &c.ca, "wva-prometheus-ca-file", "PROMETHEUS_CA_CERT_PATH" },
-        { &c.cert, "wva-prometheus-cert-file", "PROMETHEUS_CLIENT_CERT_PATH" },
-        { &c.key, "wva-prometheus-key-file", "PROMETHEUS_CLIENT_KEY_PATH" },
-        { &c.server_name, "wva-prometheus-server-name", "PROMETHEUS_SERVER_NAME" },
-        { &c.skip, "wva-prometheus-skip-verify", "PROMETHEUS_TLS_INSECURE_SKIP_VERIFY" },
-        { &c.allow_http, "wva-prometheus-allow-http", "PROMETHEUS_ALLOW_HTTP" },
-    };
-    for (size_t i = 0; i < countof(all); i++)
-        *all[i].to = saturation_options_get(s, all[i].flag, all[i].key);
-    bool named = c.url != NULL;
-    for (size_t i = 0; !named && i < countof(all); i++) {
-        str value = json_text(json_get(data, all[i].key));
-        if (value.n && !saturation_options_get(s, all[i].flag, NULL))
-            *all[i].to = value.p;
-    }
-    return c;
-}
-
-static int check_connection(const struct connection *c, err_t *e)
-{
-    bool plain = str_starts(str_c(c->url), S("http://"));
-    if (!plain && !str_starts(str_c(c->url), S("https://")))
-        return err_set(e, EINVAL, "invalid Prometheus URL \"%s\"; use https://...", c->url);
-    if (plain && !(c->allow_http && !strcmp(c->allow_http, "true")))
-        return err_set(e, EINVAL,
-                       "Prometheus URL \"%s\" does not use TLS; use https:// or set "
-                       "PROMETHEUS_ALLOW_HTTP to \"true\"",
-                       c->url);
-    bool skips = c->skip && !strcmp(c->skip, "true");
-    if (plain &&
-        (c->token || c->token_file || c->ca || c->cert || c->key || c->server_name || skips))
-        return err_set(
-            e, EINVAL,
-            "Prometheus URL \"%s\" does not use TLS; remove the token and TLS settings or "
-            "use https://",
-            c->url);
-    return 0;
-}
-
-/* Creates a client; the TLS context is owned by it afterwards. */
-static int open_prometheus(struct saturation *s, const struct connection *c,
-                           struct prom_client **ret, err_t *e)
-{
-    struct tls *tls = NULL;
-    bool pair = c->cert && c->key, skips = c->skip && !strcmp(c->skip, "true");
-    struct tls_client_options t = { .ca_file = skips ? NULL : c->ca, /* may be unset */
-                                    .cert_file = pair ? c->cert : NULL,
-                                    .key_file = pair ? c->key : NULL,
-                                    .server_name = str_c(c->server_name),
-                                    .skip_verify = skips };
-    int r = check_connection(c, e);
-    if (r == 0 && str_starts(str_c(c->url), S("https://")))
-        r = tls_client_new(&t, &tls, e);
-    if (r < 0)
-        return r;
-    struct prom_client_options o = { .url = str_c(c->url),
-                                     .tls = tls,
-                                     .token = str_c(c->token),
-                                     .token_file = c->token ? NULL : c->token_file };
-    r = prom_client_new(manager_loop(s->manager), &o, ret, e);
-    tls_unref(tls);
-    return r;
-}
-
-/* Restarts all feeds: their queries went to the old client. */
-static void restart_feeds(struct saturation *s, struct prom_client *client)
-{
-    for (struct map_slot *slot = NULL; (slot = map_next(&s->models, slot));) {
-        struct sat_model *m = slot->value;
-        collect_stop(&m->feed);
-        m->fed = false;
-    }
-    saturation_probe_stop(s);
-    prom_client_free(s->collector.prometheus);
-    s->collector.prometheus = client;
-    saturation_probe_start(s);
-    controller_add(s->engine, S(""), S("cycle"));
-}
-
-static bool must_use_prometheus(const struct saturation *s, const char *source)
-{
-    return source && !strcmp(source, "prometheus") && !s->collector.prometheus;
-}
+enum { LOCAL_PAUSE_NS = 50000 }; /* ten times what a snapshot takes per namespace */
 
 static void set_text(char **to, str from)
 {
     free(*to);
     *to = from.n ? mem_dup(from.p, from.n) : NULL;
-}
-
-/* A no-op unless a setting changed. On failure metrics are unavailable and s->no_metrics explains
- * why. */
-int saturation_config_connect(struct saturation *s, const struct json *data, err_t *e)
-{
-    const char *source = saturation_options_get(s, "wva-metrics-source", NULL);
-    struct connection c = read_connection(s, data);
-    auto_buf struct buf made_of = { 0 };
-    struct prom_client *client = NULL;
-    if (source && strcmp(source, "auto") && strcmp(source, "prometheus") && strcmp(source, "pods"))
-        return err_set(e, EINVAL,
-                       "invalid --wva-metrics-source \"%s\"; use auto, prometheus or pods", source);
-    if (source && !strcmp(source, "pods"))
-        c.url = NULL;
-    const char *const parts[] = { c.url, c.token,       c.token_file, c.ca,        c.cert,
-                                  c.key, c.server_name, c.skip,       c.allow_http };
-    for (size_t i = 0; i < countof(parts); i++)
-        buf_printf(&made_of, "%s\n", parts[i] ? parts[i] : "");
-    if (s->connection && str_eqc(buf_str(&made_of), s->connection))
-        return 0;
-    set_text(&s->connection, buf_str(&made_of));
-    set_text(&s->no_metrics, S(""));
-    int r = c.url ? open_prometheus(s, &c, &client, e) : 0;
-    if (r < 0)
-        set_text(&s->no_metrics, str_c(e->text));
-    restart_feeds(s, client);
-    if (r == 0 && must_use_prometheus(s, source))
-        set_text(&s->no_metrics, S("the URL of Prometheus is not set; set PROMETHEUS_BASE_URL"));
-    return r;
 }
 
 /* ---- the snapshot */
@@ -160,34 +32,111 @@ static int by_ns(const void *a, const void *b)
     return str_cmp(x->ns, y->ns);
 }
 
+struct local_sources {
+    struct sat_local_source *at; /* with room for all */
+    size_t n;
+    struct map by_ns;
+};
+
 /* The source of namespace `ns`, appended if there is none yet. */
-static struct sat_local_source *find_or_add_local(struct sat_local_source *at, size_t *n, str ns)
+static struct sat_local_source *find_or_add_local(struct local_sources *l, str ns)
 {
-    for (size_t i = 0; i < *n; i++)
-        if (str_eq(at[i].ns, ns))
-            return &at[i];
-    at[*n] = (struct sat_local_source){ .ns = ns };
-    return &at[(*n)++];
+    struct sat_local_source *found = map_get(&l->by_ns, ns);
+    if (found)
+        return found;
+    l->at[l->n] = (struct sat_local_source){ .ns = ns };
+    map_put(&l->by_ns, ns, &l->at[l->n]);
+    return &l->at[l->n++];
 }
 
+static bool has_no_data(str data)
+{
+    auto_arena struct arena scratch = { 0 };
+    struct json *tree = NULL;
+    return !data.n || json_parse(&scratch, data, &tree, NULL) < 0 || !json_is(tree, JSON_OBJ) ||
+           !tree->n;
+}
+
+/* The older name of a ConfigMap wins whole if it has data, as in the namespace of the controller. */
 static void gather_locals(struct saturation *s, struct arena *a, struct sat_sources *out)
 {
-    size_t most = cache_count(s->local_saturation) + cache_count(s->local_zero);
-    struct sat_local_source *at = arena_array(a, most, sizeof(*at));
+    size_t most = cache_count(s->local_saturation) + cache_count(s->local_zero) +
+                  (s->local_later ? cache_count(s->local_later) : 0);
+    struct local_sources l = { .at = arena_array(a, most, sizeof(*l.at)) };
     const struct configmap_record *r;
+    if (s->local_later)
+        cache_each(r, s->local_later)
+            if (!str_eq(r->meta.ns, s->o.ns))
+                find_or_add_local(&l, r->meta.ns)->saturation = r->data;
     cache_each(r, s->local_saturation)
-        if (!str_eq(r->meta.ns, s->o.ns))
-            find_or_add_local(at, &out->local_n, r->meta.ns)->saturation = r->data;
+        if (!str_eq(r->meta.ns, s->o.ns) &&
+            !(has_no_data(r->data) && find_or_add_local(&l, r->meta.ns)->saturation.n))
+            find_or_add_local(&l, r->meta.ns)->saturation = r->data;
     cache_each(r, s->local_zero)
         if (!str_eq(r->meta.ns, s->o.ns))
-            find_or_add_local(at, &out->local_n, r->meta.ns)->zero = r->data;
-    qsort(at, out->local_n, sizeof(*at), by_ns);
-    out->locals = at;
+            find_or_add_local(&l, r->meta.ns)->zero = r->data;
+    map_done(&l.by_ns);
+    qsort(l.at, l.n, sizeof(*l.at), by_ns);
+    out->locals = l.at;
+    out->local_n = l.n;
 }
 
-static void log_entry_problems(const struct sat_load *load, str ns)
+/* ---- events about ConfigMaps. They are read before this process leads, so events wait for its first cycle. */
+
+enum { WARNINGS_MAX = 32 };
+
+struct config_warning {
+    char *ns, *map, *message; /* owned */
+    const char *reason;
+};
+
+static void warn_map(struct saturation *s, str ns, str map, const char *reason, str message)
 {
+    if (s->config_warning_n == WARNINGS_MAX)
+        return; /* all are in the log */
+    if (!s->config_warnings)
+        s->config_warnings = mem_zero(WARNINGS_MAX, sizeof(*s->config_warnings));
+    s->config_warnings[s->config_warning_n++] =
+        (struct config_warning){ mem_dup(ns.p, ns.n), mem_dup(map.p, map.n),
+                                 mem_dup(message.p, message.n), reason };
+}
+
+static void drop_warnings(struct saturation *s)
+{
+    for (size_t i = 0; i < s->config_warning_n; i++) {
+        free(s->config_warnings[i].ns);
+        free(s->config_warnings[i].map);
+        free(s->config_warnings[i].message);
+    }
+    free(take(s->config_warnings));
+    s->config_warning_n = 0;
+}
+
+void saturation_config_emit(struct saturation *s)
+{
+    for (size_t i = 0; i < s->config_warning_n; i++) {
+        const struct config_warning *w = &s->config_warnings[i];
+        events_emit(manager_events(s->manager),
+                    &(struct kube_event){ .resource = &resource_configmaps,
+                                          .ns = str_c(w->ns),
+                                          .name = str_c(w->map),
+                                          .warning = true,
+                                          .reason = w->reason,
+                                          .message = str_c(w->message) });
+    }
+    drop_warnings(s);
+}
+
+static void report_entry_problems(struct saturation *s, const struct sat_load *load, str ns,
+                                  str map)
+{
+    auto_arena struct arena a = { 0 };
     for (size_t i = 0; i < load->problem_n; i++) {
+        warn_map(s, ns, map, "ConfigInvalid",
+                 arena_printf(&a, "entry " STR_FMT ": " STR_FMT "; %s",
+                              STR_ARG(load->problems[i].key), STR_ARG(load->problems[i].text),
+                              load->problems[i].kept ? "the last good value stays"
+                                                     : "the entry is skipped"));
         const struct sat_load_problem *p = &load->problems[i];
         log_error(p->unreadable ? "Failed to parse saturation scaling config entry"
                                 : "Invalid saturation scaling config entry",
@@ -196,16 +145,21 @@ static void log_entry_problems(const struct sat_load *load, str ns)
     }
 }
 
-/* Warns about settings of WVA that have no effect here. */
-static void warn_ignored_settings(const struct sat_table *table)
+/* Warns about analyzers that do not exist here: they have no vote. */
+static void warn_unknown_analyzers(struct saturation *s, const struct sat_table *table, str map)
 {
-    const struct sat_entry *x = sat_table_find(table, S("default"));
-    bool tokens = x && str_eqc(x->analyzer, "saturation"), limits = x && x->limiter;
-    if (tokens || limits)
-        log_warn("ignoring saturation settings that are not supported",
-                 KV_C("settings", !limits  ? "analyzerName"
-                                  : tokens ? "analyzerName, enableLimiter"
-                                           : "enableLimiter"));
+    auto_arena struct arena a = { 0 };
+    for (size_t i = 0; i < table->n; i++)
+        for (size_t k = 0; k < table->at[i].policy.analyzer_n; k++) {
+            str type = table->at[i].policy.analyzers[k].type;
+            if (str_eqc(type, "saturation"))
+                continue;
+            log_warn("AnalyzerUnknown: this analyzer has no vote", KV("entry", table->at[i].key),
+                     KV("analyzer", type));
+            warn_map(s, s->o.ns, map, "AnalyzerUnknown",
+                     arena_printf(&a, "entry " STR_FMT ": the analyzer " STR_FMT " has no vote",
+                                  STR_ARG(table->at[i].key), STR_ARG(type)));
+        }
 }
 
 static void log_zero_problems(str problems, str ns)
@@ -271,26 +225,20 @@ void saturation_config_restore(struct saturation *s)
     s->snapshot = sat_snapshot_new(&good, NULL, &report);
     s->snapshot->generation = generation; /* no reader has seen this snapshot */
     replace_snapshot(s, &report);
+    report_entry_problems(s, &report.global, s->o.ns,
+                          s->o.saturation_map); /* the ConfigMap may have come first */
     if (s->optimization_text || json_parse(&scratch, good.optimization, &data, NULL) < 0)
         return;
-    if (saturation_config_connect(s, data, &e) < 0)
+    if (saturation_prometheus_connect(s, data, &e) < 0)
         log_error("cannot create the Prometheus client", KV_C("error", e.text));
 }
 
 /* ---- events: each cache has its own handler */
 
-static bool has_no_data(str data)
-{
-    auto_arena struct arena scratch = { 0 };
-    struct json *tree = NULL;
-    return !data.n || json_parse(&scratch, data, &tree, NULL) < 0 || !json_is(tree, JSON_OBJ) ||
-           !tree->n;
-}
-
 /* An empty ConfigMap is treated as missing: the last good data is kept. */
 static bool is_empty_map(const struct record *now)
 {
-    if (!has_no_data(((const struct configmap_record *)(const void *)now)->data))
+    if (!has_no_data(record_as(struct configmap_record, now)->data))
         return false;
     log_warn("ConfigMap has no entries; keeping the last good ones", KV("name", now->name));
     return true;
@@ -316,7 +264,7 @@ static void on_optimization_change(void *context, const struct record *old,
     err_t e;
     if (!is_dispatched(SAT_CONFIGMAP_OPTIMIZATION, old, now) || is_empty_map(now))
         return;
-    set_text(&s->optimization_text, ((const struct configmap_record *)(const void *)now)->data);
+    set_text(&s->optimization_text, record_as(struct configmap_record, now)->data);
     replace_snapshot(s, &report);
     char text[DURATION_TEXT_MAX];
     log_info("Updated global optimization config from ConfigMap",
@@ -328,7 +276,7 @@ static void on_optimization_change(void *context, const struct record *old,
     auto_arena struct arena scratch = { 0 };
     struct json *data = NULL;
     json_parse(&scratch, str_c(s->optimization_text), &data, NULL);
-    if (saturation_config_connect(s, data, &e) < 0)
+    if (saturation_prometheus_connect(s, data, &e) < 0)
         log_error("cannot create the Prometheus client", KV_C("error", e.text));
 }
 
@@ -338,12 +286,12 @@ static void on_saturation_change(void *context, const struct record *old, const 
     struct sat_report report;
     if (!is_dispatched(SAT_CONFIGMAP_SATURATION, old, now) || is_empty_map(now))
         return;
-    set_text(&s->saturation_text, ((const struct configmap_record *)(const void *)now)->data);
+    set_text(&s->saturation_text, record_as(struct configmap_record, now)->data);
     replace_snapshot(s, &report);
     log_info("Updated global saturation config from ConfigMap",
              KV_INT("entries", report.global.loaded));
-    log_entry_problems(&report.global, s->o.ns);
-    warn_ignored_settings(&s->snapshot->saturation);
+    report_entry_problems(s, &report.global, s->o.ns, now->name);
+    warn_unknown_analyzers(s, &s->snapshot->saturation, now->name);
 }
 
 static void on_zero_change(void *context, const struct record *old, const struct record *now)
@@ -352,7 +300,7 @@ static void on_zero_change(void *context, const struct record *old, const struct
     struct sat_report report;
     if (!is_dispatched(SAT_CONFIGMAP_SATURATION, old, now) || is_empty_map(now))
         return;
-    set_text(&s->zero_text, ((const struct configmap_record *)(const void *)now)->data);
+    set_text(&s->zero_text, record_as(struct configmap_record, now)->data);
     replace_snapshot(s, &report);
     log_info("Updated global scale-to-zero config from ConfigMap",
              KV_INT("entries", s->snapshot->zero.n));
@@ -367,7 +315,7 @@ static void replace_catalog(struct saturation *s, char **text, const struct reco
     struct json *data = NULL;
     if (!now || is_empty_map(now)) /* deleted: keep the last good data */
         return;
-    str fresh = ((const struct configmap_record *)(const void *)now)->data;
+    str fresh = record_as(struct configmap_record, now)->data;
     bool costs = text == &s->costs_text, read = json_parse(&scratch, fresh, &data, NULL) == 0;
     struct optimize_catalog c =
         optimize_catalog_read(&scratch, costs ? data : NULL, costs ? NULL : data);
@@ -397,23 +345,61 @@ static void on_classes_change(void *context, const struct record *old, const str
     replace_catalog(s, &s->classes_text, now);
 }
 
-/* The ConfigMap of a namespace: when it is deleted the global values apply again. */
-static void on_local_change(void *context, const struct record *old, const struct record *now)
+static void log_local(struct saturation *s, const struct sat_report *report, str ns)
 {
-    struct saturation *s = context;
-    struct sat_report report;
-    const struct record *any = now ? now : old;
-    if (str_eq(any->ns, s->o.ns))
-        return;
-    replace_snapshot(s, &report);
-    const struct sat_local *local = sat_snapshot_local(s->snapshot, any->ns);
-    log_info("Updated namespace-local saturation config from ConfigMap", KV("namespace", any->ns),
+    const struct sat_local *local = sat_snapshot_local(s->snapshot, ns);
+    log_info("Updated namespace-local saturation config from ConfigMap", KV("namespace", ns),
              KV_INT("entries", local ? local->saturation.n : 0));
     if (!local)
         return;
-    const struct sat_local_report *report_of_local = &report.locals[local - s->snapshot->locals];
-    log_entry_problems(&report_of_local->saturation, any->ns);
-    log_zero_problems(report_of_local->zero_problems, any->ns);
+    const struct sat_local_report *of_local = &report->locals[local - s->snapshot->locals];
+    report_entry_problems(s, &of_local->saturation, ns, s->o.saturation_map);
+    log_zero_problems(of_local->zero_problems, ns);
+}
+
+static void free_changed_locals(struct map *changed)
+{
+    for (struct map_slot *slot = NULL; (slot = map_next(changed, slot));)
+        free(slot->value);
+    map_done(changed);
+}
+
+static void on_locals_timer(struct timer *timer)
+{
+    struct saturation *s = container_of(timer, struct saturation, locals_timer);
+    struct map changed = s->changed_locals;
+    auto_arena struct arena a = { 0 };
+    struct sat_local_source *names = arena_array(&a, changed.n, sizeof(*names));
+    struct sat_report report;
+    size_t n = 0;
+    s->changed_locals = (struct map){ 0 };
+    for (struct map_slot *slot = NULL; (slot = map_next(&changed, slot));)
+        names[n++] = (struct sat_local_source){ .ns = slot->key };
+    qsort(names, n, sizeof(*names), by_ns);
+    replace_snapshot(s, &report);
+    for (size_t i = 0; i < n; i++)
+        log_local(s, &report, names[i].ns);
+    free_changed_locals(&changed);
+    s->locals_after_ns =
+        loop_mono_ns(manager_loop(s->manager)) + (int64_t)s->snapshot->local_n * LOCAL_PAUSE_NS;
+}
+
+/* The ConfigMap of a namespace: when it is deleted the global values apply again. A snapshot has all namespaces, so there
+ * is a pause between two that grows with their number: otherwise the work would grow with its square. */
+static void on_local_change(void *context, const struct record *old, const struct record *now)
+{
+    struct saturation *s = context;
+    const struct record *any = now ? now : old;
+    if (str_eq(any->ns, s->o.ns))
+        return;
+    if (!map_get(&s->changed_locals, any->ns)) {
+        char *ns = mem_dup(any->ns.p, any->ns.n);
+        map_put(&s->changed_locals, (str){ ns, any->ns.n }, ns);
+    }
+    struct loop *loop = manager_loop(s->manager);
+    if (!timer_is_set(&s->locals_timer))
+        timer_set(loop, &s->locals_timer, MAX(loop_mono_ns(loop), s->locals_after_ns),
+                  on_locals_timer);
 }
 
 struct watched {
@@ -421,6 +407,106 @@ struct watched {
     str ns, name;
     cache_handler_fn *handler;
 };
+
+/* ---- the names of WVA 0.9 */
+
+/* The older name wins whole if its ConfigMap has data. */
+static bool is_shadowed(struct saturation *s, struct cache *older, str name,
+                        const struct record *now)
+{
+    const struct configmap_record *r = cache_get(older, s->o.ns, name);
+    if (!r || has_no_data(r->data))
+        return false;
+    log_warn("ConfigShadowed: another ConfigMap for the same purpose is in use",
+             KV("ignored", now->name), KV("used", name));
+    auto_arena struct arena a = { 0 };
+    warn_map(s, now->ns, now->name, "ConfigShadowed",
+             arena_printf(&a, "it is ignored, because " STR_FMT " has data", STR_ARG(name)));
+    return true;
+}
+
+static void on_later_saturation(void *context, const struct record *old, const struct record *now)
+{
+    struct saturation *s = context;
+    if (!now || is_shadowed(s, s->saturation, s->o.saturation_map, now))
+        return;
+    s->nine |= s->o.metrics != METRICS_SEED;
+    on_saturation_change(context, old, now);
+}
+
+/* In WVA 0.9 its entry `default` stops every decision; here it has no effect. */
+static void on_queueing(void *context, const struct record *old, const struct record *now)
+{
+    struct saturation *s = context;
+    (void)old;
+    if (now && !has_no_data(record_as(struct configmap_record, now)->data))
+        warn_map(s, now->ns, now->name, "ConfigIgnored",
+                 S("flyball has no queueing model analyzer; remove this ConfigMap"));
+}
+
+/* Its key config.yaml holds what used to be keys of the ConfigMap. */
+static void on_later_optimization(void *context, const struct record *old, const struct record *now)
+{
+    struct saturation *s = context;
+    auto_arena struct arena a = { 0 };
+    struct json *data = NULL, *inner = NULL;
+    if (!now || is_shadowed(s, s->optimization, s->o.optimization_map, now))
+        return;
+    const struct configmap_record *r = record_as(struct configmap_record, now);
+    if (json_parse(&a, r->data, &data, NULL) < 0 || !json_is(data, JSON_OBJ) ||
+        yaml_parse(&a, json_text(json_get(data, "config.yaml")), &inner, NULL) < 0)
+        return;
+    json_each(m, inner)
+        if (!json_get_str(data, m->key) && m->value->type != JSON_ARR && m->value->type != JSON_OBJ)
+            json_set(&a, data, m->key,
+                     json_is(m->value, JSON_STR) ? m->value
+                                                 : json_new_str(&a, json_to_str(&a, m->value)));
+    json_del(data, S("config.yaml"));
+    struct configmap_record flat = *r;
+    flat.data = json_to_str(&a, data);
+    s->nine |= s->o.metrics != METRICS_SEED;
+    on_optimization_change(context, old, &flat.meta);
+}
+
+static int watch_map(struct saturation *s, str ns, str name, enum cache_need need,
+                     struct cache **ret, err_t *e)
+{
+    struct cache_spec spec = saturation_configmap_cache;
+    spec.need = need;
+    spec.ns = ns;
+    spec.field_selector = arena_printf(&s->arena, "metadata.name=" STR_FMT, STR_ARG(name));
+    return manager_cache(s->manager, &spec, ret, e);
+}
+
+/* Watches the names of WVA 0.9 too, unless a flag or variable names the ConfigMap. */
+static int watch_later_names(struct saturation *s, err_t *e)
+{
+    struct {
+        bool wanted;
+        str ns, name;
+        cache_handler_fn *handler;
+        struct cache **to; /* NULL: only its handler needs it */
+    } all[] = {
+        { !saturation_options_get(s, "wva-saturation-config-map", "SATURATION_CONFIG_MAP_NAME"),
+          s->o.ns, S("wva-saturation-scaling-config"), on_later_saturation, NULL },
+        { !saturation_options_get(s, "wva-config-map", "CONFIG_MAP_NAME"), s->o.ns,
+          S("wva-manager-config"), on_later_optimization, NULL },
+        { !saturation_options_get(s, "wva-saturation-config-map", "SATURATION_CONFIG_MAP_NAME"),
+          S(""), S("wva-saturation-scaling-config"), on_local_change, &s->local_later },
+        { true, s->o.ns, S("wva-queueing-model-config"), on_queueing, NULL },
+    };
+    for (size_t i = 0; i < countof(all); i++) {
+        struct cache *cache;
+        if (!all[i].wanted)
+            continue;
+        if (watch_map(s, all[i].ns, all[i].name, CACHE_IF_ALLOWED, &cache, e) < 0)
+            return -e->code;
+        if (all[i].to)
+            *all[i].to = cache;
+        cache_handle(cache, all[i].handler, s);
+    }
+    return 0;
+}
 
 int saturation_config_start(struct saturation *s, err_t *e)
 {
@@ -435,14 +521,10 @@ int saturation_config_start(struct saturation *s, err_t *e)
     };
     bool compat = s->o.mode == DECIDE_CAPACITY && decide_is_compat(s->o.rules);
     size_t n = countof(all) - (compat ? 2 : s->o.mode == DECIDE_CAPACITY ? 1 : 0);
-    for (size_t i = 0; i < n; i++) {
-        struct cache_spec spec = configmap_cache;
-        spec.ns = all[i].ns;
-        spec.field_selector =
-            arena_printf(&s->arena, "metadata.name=" STR_FMT, STR_ARG(all[i].name));
-        if (manager_cache(s->manager, &spec, all[i].cache, e) < 0)
+    for (size_t i = 0; i < n; i++)
+        if (watch_map(s, all[i].ns, all[i].name, saturation_configmap_cache.need, all[i].cache, e) <
+            0)
             return -e->code;
-    }
     for (size_t i = 0; i < n; i++)
         cache_handle(*all[i].cache, all[i].handler, s);
     struct sat_report report;
@@ -451,20 +533,22 @@ int saturation_config_start(struct saturation *s, err_t *e)
     if (report.interval_problem.n)
         return err_set(e, EINVAL, "$" STR_FMT, STR_ARG(report.interval_problem));
     log_age_problems(&report);
+    if (watch_later_names(s, e) < 0)
+        return -e->code;
     return saturation_keep_start(s, e);
 }
 
 void saturation_config_done(struct saturation *s)
 {
+    drop_warnings(s);
+    char **texts[] = { &s->optimization_text, &s->saturation_text, &s->zero_text, &s->costs_text,
+                       &s->classes_text,      &s->connection,      &s->no_metrics };
+    for (size_t i = 0; i < countof(texts); i++)
+        free(take(*texts[i]));
+    timer_stop(&s->locals_timer);
+    free_changed_locals(&s->changed_locals);
     sat_snapshot_unref(take(s->snapshot));
     keep_free(take(s->keep));
-    free(take(s->optimization_text));
-    free(take(s->saturation_text));
-    free(take(s->zero_text));
-    free(take(s->costs_text));
-    free(take(s->classes_text));
-    free(take(s->connection));
-    free(take(s->no_metrics));
     saturation_probe_stop(s);
     prom_client_free(s->collector.prometheus);
 }

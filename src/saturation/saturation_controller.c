@@ -13,7 +13,14 @@
 
 #include "../base/file.h"
 #include "../base/log.h"
-#include "saturation_state.h"
+#include "../doors/doors.h"
+#include "saturation_advice.h"
+#include "saturation_doors.h"
+#include "saturation_gauges.h"
+#include "saturation_scalers.h"
+#include "saturation_slo.h"
+#include "saturation_targets.h"
+#include "saturation_wake.h"
 
 static const int64_t resync_ns = 60 * NS_PER_S, discovery_ns = 300 * NS_PER_S;
 enum { WORKERS = 16 };
@@ -38,11 +45,22 @@ static bool is_spec_changed(const struct variant_record *old, const struct varia
 static void on_variant_record(void *context, const struct record *old, const struct record *now)
 {
     struct saturation *s = context;
-    const struct variant_record *r = (const void *)now;
-    if (!now)
+    const struct variant_record *r = record_as(struct variant_record, now);
+    if (!now) {
         saturation_remove(s, old->ns, old->name);
-    else if (is_spec_changed((const void *)old, r))
+        saturation_scalers_refresh(s, old->ns);
+        const struct variant *next = saturation_take_ignored(s);
+        if (next)
+            controller_add(s->variants, next->ns, next->name);
+    } else if (is_spec_changed(record_as(struct variant_record, old), r)) {
+        struct variant *same = saturation_find(s, now->ns, now->name);
+        if (same && same->scaler) /* it wins over annotations */
+            saturation_remove(s, now->ns, now->name);
         saturation_put(s, r);
+        saturation_scalers_refresh(s, now->ns);
+    }
+    if (now)
+        saturation_wake_ask(s, now->ns, now->name, r->wake);
 }
 
 static void on_variant_change(struct controller *c, const struct record *old,
@@ -103,14 +121,16 @@ static void scrape_pods(void *context, struct sat_feed *feed)
 {
     struct saturation *s = context;
     const struct sat_model *m = container_of(feed, struct sat_model, feed);
-    for (const struct variant *v = m->first; v; v = v->next)
+    list_each(const struct variant, v, &m->variants, of_model)
         saturation_each_pod(s, v, scrape_pod, feed);
 }
 
+/* The slo policy decides when there is something new: a cycle of its own would act on numbers that
+ * are up to a fetch interval old. */
 static void on_fetched(void *context, struct sat_feed *feed, bool first)
 {
     struct saturation *s = context;
-    if (first)
+    if (first || saturation_slo_has_traffic(s, container_of(feed, struct sat_model, feed)))
         controller_add(s->engine, feed->ns, feed->model);
 }
 
@@ -120,11 +140,13 @@ static void on_fetched(void *context, struct sat_feed *feed, bool first)
 static void on_monitor_change(void *context, const struct record *old, const struct record *now)
 {
     struct saturation *s = context;
-    const struct monitor_record *before = (const void *)old, *r = (const void *)(now ? now : old);
+    const struct monitor_record *before = record_as(struct monitor_record, old),
+                                *r = record_as(struct monitor_record, now ? now : old);
     struct sat_event event = { .source = SAT_FROM_SERVICEMONITOR,
                                .type = event_type(old, now),
                                .own = str_eq(r->meta.ns, s->o.ns) &&
-                                      str_eq(r->meta.name, s->o.monitor),
+                                      (str_eq(r->meta.name, s->o.monitor) ||
+                                       str_eqc(r->part_of, "flyball")),
                                .deleting = r->deleting };
     bool already_reported = before && before->deleting; /* deletionTimestamp was already set */
     if (sat_dispatch(&event).action != SAT_ALERT || already_reported || !manager_leads(s->manager))
@@ -137,13 +159,14 @@ static void on_monitor_change(void *context, const struct record *old, const str
         "to access optimized replicas metrics. Please recreate the ServiceMonitor.",
         STR_ARG(r->meta.ns), STR_ARG(r->meta.name));
     log_error("ServiceMonitor being deleted", KV("message", message));
-    events_emit(manager_events(s->manager), &(struct event){ .resource = &service_monitor_resource,
-                                                             .ns = r->meta.ns,
-                                                             .name = r->meta.name,
-                                                             .uid = r->meta.uid,
-                                                             .warning = true,
-                                                             .reason = "ServiceMonitorDeleted",
-                                                             .message = message });
+    events_emit(manager_events(s->manager),
+                &(struct kube_event){ .resource = &saturation_service_monitor_resource,
+                                      .ns = r->meta.ns,
+                                      .name = r->meta.name,
+                                      .uid = r->meta.uid,
+                                      .warning = true,
+                                      .reason = "ServiceMonitorDeleted",
+                                      .message = message });
 }
 
 /* ---- kinds that may be absent */
@@ -173,7 +196,7 @@ static void on_monitors_discovered(void *context, const struct resource *resourc
         schedule_discovery(s);
         return;
     }
-    struct cache_spec spec = monitor_cache;
+    struct cache_spec spec = saturation_monitor_cache;
     spec.ns = s->o.ns;
     open_cache(s, &spec, &s->monitors);
     if (s->monitors)
@@ -186,9 +209,11 @@ static void on_scaled_objects_discovered(void *context, const struct resource *r
     struct saturation *s = context;
     (void)failure;
     if (resource)
-        open_cache(s, &scaled_object_cache, &s->scaled_objects);
+        open_cache(s, &saturation_scaled_object_cache, &s->scaled_objects);
     else
         schedule_discovery(s);
+    if (s->scaled_objects)
+        cache_handle(s->scaled_objects, saturation_scalers_on_scaled_object, s);
 }
 
 static void discover_kinds(struct timer *timer)
@@ -211,22 +236,30 @@ static int open_caches(struct saturation *s, err_t *e)
         const struct cache_spec *spec;
         struct cache **to;
     } all[] = {
-        { &variant_cache, &s->variant_records },
-        { &deployment_cache, &s->deployments },
-        { &statefulset_cache, &s->statefulsets },
-        { &set_cache, &s->sets },
-        { &replica_cache, &s->pods },
-        { &hpa_bounds_cache, &s->hpas },
+        { &saturation_variant_cache, &s->variant_records },
+        { &saturation_deployment_cache, &s->deployments },
+        { &saturation_statefulset_cache, &s->statefulsets },
+        { &saturation_set_cache, &s->sets },
+        { &saturation_replica_cache, &s->pods },
+        { &saturation_hpa_bounds_cache, &s->hpas },
     };
     for (size_t i = 0; i < countof(all); i++)
         if (manager_cache(s->manager, all[i].spec, all[i].to, e) < 0)
             return -e->code;
-    struct cache_spec namespaces = namespace_cache;
+    struct cache_spec namespaces = saturation_namespace_cache;
     str only = manager_watch_namespace(s->manager);
     if (only.n) /* a Role for one namespace is then enough */
         namespaces.field_selector =
             arena_printf(&s->arena, "metadata.name=" STR_FMT, STR_ARG(only));
     return manager_cache(s->manager, &namespaces, &s->namespaces, e);
+}
+
+/* One turn of the engine; what it decided is served from then on. */
+static struct reconciled run_engine(struct reconcile *r)
+{
+    struct reconciled result = saturation_run_cycle(r);
+    saturation_doors_update(r->context);
+    return result;
 }
 
 /* On failure the caller calls stop_feature() with the state as far as it was built. */
@@ -250,13 +283,16 @@ static int start_feature(struct manager *m, void **ret_state, err_t *e)
                                                          .resync_ns = resync_ns,
                                                          .workers = WORKERS });
     s->engine = manager_controller(m, &(struct controller_spec){ .name = "saturation-engine",
-                                                                 .reconcile = saturation_run_cycle,
+                                                                 .reconcile = run_engine,
                                                                  .context = s,
                                                                  .workers = 1 });
-    if (saturation_config_start(s, e) < 0 || saturation_config_connect(s, NULL, e) < 0)
+    if (saturation_config_start(s, e) < 0 || saturation_prometheus_connect(s, NULL, e) < 0 ||
+        saturation_doors_start(s, e) < 0)
         return -e->code;
+    saturation_wake_start(s);
     cache_handle(s->variant_records, on_variant_record,
                  s); /* before handlers that look variants up */
+    cache_handle(s->hpas, saturation_scalers_on_hpa, s);
     controller_watch(s->variants, s->variant_records, on_variant_change);
     controller_watch(s->variants, s->deployments, on_workload_change);
     controller_watch(s->variants, s->statefulsets, on_workload_change);
@@ -280,6 +316,7 @@ static bool is_ready(void *state, struct buf *why_not)
 static bool flush_state(void *state)
 {
     const struct saturation *s = state;
+    doors_drain(s->doors);
     return s->keep && keep_flush(s->keep);
 }
 
@@ -287,7 +324,13 @@ static void stop_feature(void *state)
 {
     struct saturation *s = state;
     timer_stop(&s->discovery);
+    doors_free(s->doors); /* its streams read the state */
+    saturation_wake_stop(s);
+    saturation_gauges_done(s);
+    saturation_advice_done(s);
     saturation_state_done(s);
+    sat_token_store_done(&s->tokens);
+    saturation_targets_stop(s);
     saturation_config_done(s);
     arena_done(&s->arena);
     free(s);
@@ -295,7 +338,7 @@ static void stop_feature(void *state)
 
 const struct feature saturation_feature = {
     .name = "saturation",
-    .summary = "scale the variants of a model by load and latency (VariantAutoscaling)",
+    .summary = "replicas of the variants of a model, by load and latency (VariantAutoscaling)",
     .settings = saturation_settings,
     .start = start_feature,
     .ready = is_ready,

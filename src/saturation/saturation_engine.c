@@ -11,10 +11,10 @@
  * decision. Whatever is missing or stale is unknown, and unknown is never treated as idle: without
  * metrics the last target holds, within its bounds.
  *
- *      watch caches ──┐
- *      feed (collect) ┼─► saturation_gather ─► decide_model ─► apply_answer ─┬─► metrics (HPA and KEDA read them)
- *      snapshot ──────┘        │        slo_step ──┘                         ├─► event ScaleUp or ScaleDown
- *                              └─► skip_variant (with a reason)              └─► show_view ─► queue of variants
+ *      watch caches ──┐                                         saturation_show.c
+ *      feed (collect) ┼─► saturation_gather ─► decide_model ─► ..._answer ─┬─► metrics (HPA and KEDA read them)
+ *      snapshot ──────┘        │        slo_step ──┘                       ├─► event ScaleUp or ScaleDown
+ *                              └─► ..._skipped (with a reason)             └─► ..._view ─► queue of variants
  *                                                                                              │
  *                                                           status and scale (saturation_turn) ◄┘
  *
@@ -32,7 +32,7 @@
  * rules. See saturation_slo.c and decide_core.c. The optimizer, if enabled, is consulted first and
  * passed to the decision as an opinion.
  *
- * What is written. show_view() compares the new view of a variant with the one that was last shown;
+ * What is written. saturation_show_view() compares the new view of a variant with the one that was last shown;
  * only a difference that a reader would care about (status_core.c) puts the variant on the queue
  * that writes statuses. In a steady state a cycle therefore sends nothing to the API server.
  *
@@ -45,7 +45,15 @@
  * setting gauges in every cycle; both are skipped while the decision and its reason stay the same.
  */
 #include "../base/log.h"
+#include "saturation_advice.h"
+#include "saturation_gauges.h"
+#include "saturation_limits.h"
+#include "saturation_share.h"
+#include "saturation_show.h"
 #include "saturation_slo.h"
+#include "saturation_tokens.h"
+#include "saturation_victims.h"
+#include "saturation_wake.h"
 
 #include <math.h>
 
@@ -53,193 +61,6 @@
     "No vLLM metrics for model '" STR_FMT "' in namespace '" STR_FMT                               \
     "'. Check that (1) a ServiceMonitor exists for its pods, (2) its selector matches the "        \
     "Service's labels, (3) the pods serve /metrics, (4) Prometheus scrapes the namespace"
-
-/* ---- showing a decision */
-
-static str keep_text(struct variant *v, str text)
-{
-    return arena_str(&v->shown.texts, text);
-}
-
-/* Stores the view and queues a status write, unless the view only repeats what is already shown. */
-static void show_view(struct saturation *s, struct variant *v, const struct sat_view *view,
-                      str reason)
-{
-    if (v->decided && sat_view_is_same(&v->shown.view, view))
-        return;
-    struct arena old = v->shown.texts;
-    v->shown.texts = (struct arena){ 0 };
-    v->shown.view = *view;
-    v->shown.view.accelerator = keep_text(v, view->accelerator);
-    for (int i = 0; i < SAT_CONDITION_N; i++)
-        v->shown.view.conditions[i].message = keep_text(v, view->conditions[i].message);
-    v->shown.reason = keep_text(v, reason);
-    arena_done(&old);
-    v->decided = true;
-    controller_add(s->variants, v->ns, v->name);
-}
-
-static struct sat_condition make_condition(bool holds, const char *reason, str message)
-{
-    return (struct sat_condition){ true, holds, reason, message };
-}
-
-static struct sat_condition target_condition(const struct variant *v, bool found)
-{
-    return make_condition(found, found ? "TargetFound" : "TargetNotFound",
-                          found ? v->found : v->missing);
-}
-
-static struct variant_labels make_labels(const struct variant *v)
-{
-    return (struct variant_labels){ v->ns, v->name, v->spec.target_name, v->spec.model,
-                                    v->accelerator };
-}
-
-/* Shows why a variant takes no part in the decision. A workload at 0 replicas keeps its metrics,
- * with a target of 0, so that an HPA or KEDA does not lose them; for any other reason they are
- * removed. */
-static void skip_variant(struct saturation *s, const struct saturation_skipped *x)
-{
-    struct variant *v = x->variant;
-    bool asleep = x->asleep && v->accelerator.n >= 2; /* see above */
-    if (!asleep)
-        saturation_metrics_hide(&s->metrics, &v->series, v->ns, v->name);
-    if (!x->why.n)
-        return;
-    struct sat_view view = { .load = v->model->feed.load, .cost = v->spec.cost };
-    view.conditions[SAT_TARGET_RESOLVED] =
-        target_condition(v, saturation_get_workload(s, v) != NULL);
-    bool excluded = saturation_is_excluded(s, v);
-    view.conditions[SAT_OPTIMIZATION_READY] =
-        make_condition(false, excluded ? "NamespaceExcluded" : "SkippedProcessing", x->why);
-    if (asleep) {
-        view.accelerator = v->accelerator;
-        view.has_current = view.has_desired = view.applied = true;
-        v->desired = 0;
-        struct variant_labels labels = make_labels(v);
-        saturation_metrics_show(&s->metrics, &v->series, &labels, 0, 0);
-    }
-    show_view(s, v, &view, x->why);
-}
-
-static enum sat_cause map_cause(const struct decide_answer *x)
-{
-    switch (x->source) {
-    case DECIDE_FROM_MODEL:
-        return SAT_CAUSE_OPTIMIZER;
-    case DECIDE_FROM_VETO:
-        return SAT_CAUSE_SAFETY;
-    case DECIDE_FROM_BOUNDS:
-        return SAT_CAUSE_BOUNDS;
-    case DECIDE_FROM_ZERO:
-        return SAT_CAUSE_ZERO;
-    case DECIDE_FROM_SLO:
-        return SAT_CAUSE_SLO;
-    case DECIDE_FROM_CAPACITY:
-        break;
-    }
-    return SAT_CAUSE_SATURATION;
-}
-
-/* Counts, logs and emits a change of the target. The direction compares targets: from 4 to 3 is
- * down, even while only 2 replicas exist. */
-static void report_change(struct saturation *s, struct variant *v, const struct decide_answer *x,
-                          int from)
-{
-    struct variant_labels labels = make_labels(v);
-    bool up = x->target > from;
-    auto_arena struct arena a = { 0 };
-    saturation_metrics_count_change(&s->metrics, &labels, up, map_cause(x));
-    log_info("Processing decision for VA", KV("namespace", v->ns), KV("variant", v->name),
-             KV_C("action", sat_action_name(from, x->target)), KV_INT("current", x->current),
-             KV_INT("target", x->target), KV("reason", x->reason));
-    str there = from == x->current ? S("") : arena_printf(&a, " (%d now)", x->current);
-    events_emit(manager_events(s->manager),
-                &(struct event){
-                    .resource = &variant_resource,
-                    .ns = v->ns,
-                    .name = v->name,
-                    .uid = v->uid,
-                    .reason = up ? "ScaleUp" : "ScaleDown",
-                    .message = arena_printf(&a, "%d -> %d replicas" STR_FMT ": " STR_FMT, from,
-                                            x->target, STR_ARG(there), STR_ARG(x->reason)) });
-}
-
-static str append_problems(struct arena *a, const struct variant *v, str text)
-{
-    for (size_t i = 0; i < v->spec.problem_n; i++)
-        text = arena_printf(a, STR_FMT "; " STR_FMT, STR_ARG(text), STR_ARG(v->spec.problems[i]));
-    return text;
-}
-
-/* The condition OptimizationReady: which rule decided, its reason and target, and what is wrong
- * with the spec. */
-static struct sat_condition optimization_condition(struct arena *a, const struct variant *v,
-                                                   const struct decide_answer *x, bool ready)
-{
-    if (ready && x->source == DECIDE_FROM_SLO)
-        return make_condition(
-            true, "LatencyTargets",
-            append_problems(a, v,
-                            arena_printf(a, STR_FMT " (target: %d replicas; " STR_FMT ")",
-                                         STR_ARG(x->reason), x->target,
-                                         STR_ARG(saturation_slo_describe(a, v->model->slo)))));
-    if (!ready)
-        return make_condition(false, "MetricsUnavailable", append_problems(a, v, x->reason));
-    if (x->source == DECIDE_FROM_VETO)
-        return make_condition(true, "SaturationSafetyOverride",
-                              append_problems(a, v,
-                                              arena_printf(a,
-                                                           "saturation safety override: " STR_FMT,
-                                                           STR_ARG(x->reason))));
-    bool model = x->source == DECIDE_FROM_MODEL;
-    str text = arena_printf(a, "%s: " STR_FMT " (target: %d replicas)",
-                            model ? "Hybrid mode" : "saturation-only decision", STR_ARG(x->reason),
-                            x->target);
-    return make_condition(true, model ? "OptimizationSucceeded" : "SaturationOnlyMode",
-                          append_problems(a, v, text));
-}
-
-/* Publishes the answer for one variant: metrics, event and status. */
-static void apply_answer(struct gathering *g, size_t i, const struct decide_answer *x,
-                         struct sat_condition metrics)
-{
-    struct saturation *s = g->s;
-    struct variant *v = g->variants[i];
-    bool fresh = x->target != v->desired;
-    int from = v->desired > 0 ? v->desired : x->current;
-    if (fresh && x->target != from)
-        report_change(s, v, x, from);
-    if (fresh)
-        v->decided_ns = g->now_ns;
-    if (fresh && x->target > x->current)
-        v->growing = true;
-    v->desired = x->target;
-    struct variant_labels labels = make_labels(v);
-    saturation_metrics_show(&s->metrics, &v->series, &labels, g->present[i], x->target);
-    struct sat_view view = {
-        .accelerator = v->accelerator,
-        .has_current = true,
-        .current = x->current,
-        .wanted = g->wanted[i],
-        .cost = v->spec.cost,
-        .load = g->m->feed.load,
-        .has_desired = true,
-        .desired = x->target,
-        .applied = !v->spec.writes_scale || g->wanted[i] == x->target,
-    };
-    view.conditions[SAT_TARGET_RESOLVED] = target_condition(v, true);
-    view.conditions[SAT_METRICS_AVAILABLE] = metrics;
-    const struct sat_condition *shown = &v->shown.view.conditions[SAT_OPTIMIZATION_READY];
-    bool ready = metrics.holds || x->source == DECIDE_FROM_MODEL;
-    bool same = v->decided && shown->known && !fresh && str_eq(x->reason, v->shown.reason) &&
-                shown->holds == ready;
-    view.conditions[SAT_OPTIMIZATION_READY] =
-        same ? *shown /* the text need not be formatted again */
-             : optimization_condition(g->a, v, x, ready);
-    show_view(s, v, &view, x->reason);
-}
 
 /* ---- the optimizer */
 
@@ -298,7 +119,6 @@ static int *run_optimizer(const struct gathering *g)
 /* ---- without metrics */
 
 /* Keeps the last target of every variant; an optimizer that knows the load may raise it. */
-
 static void hold_variants(struct gathering *g, struct sat_condition metrics)
 {
     const int *model = run_optimizer(g);
@@ -312,13 +132,17 @@ static void hold_variants(struct gathering *g, struct sat_condition metrics)
                                    .current = state->current,
                                    .target = target,
                                    .reason = S("without metrics the last decision holds") };
+        if (g->variants[i]->start.to) {
+            x.source = DECIDE_FROM_ZERO;
+            x.reason = saturation_wake_reason(g->a, g->variants[i]);
+        }
         int more = model ? sat_clamp_to_bounds(state, model[i]) : 0;
         if (more >= target) {
             x.target = more;
             x.source = DECIDE_FROM_MODEL;
             x.reason = S("model-based only (capacity unavailable)");
         }
-        apply_answer(g, i, &x, metrics);
+        saturation_show_answer(g, i, &x, metrics);
     }
 }
 
@@ -328,10 +152,19 @@ static void show_last_targets(const struct gathering *g)
 {
     for (size_t i = 0; i < g->n; i++) {
         struct variant *v = g->variants[i];
-        struct variant_labels labels = make_labels(v);
+        struct variant_labels labels = saturation_show_labels(v);
         if (v->desired > 0)
             saturation_metrics_show(&g->s->metrics, &v->series, &labels, g->present[i], v->desired);
     }
+}
+
+/* Replicas that exist or are wanted. */
+static int count_pods(const struct gathering *g)
+{
+    int n = 0;
+    for (size_t i = 0; i < g->n; i++)
+        n += MAX(g->states[i].current, g->present[i]);
+    return n;
 }
 
 /* Returns the condition that explains why nothing can be decided; `known` is false if it can. */
@@ -342,30 +175,38 @@ static struct sat_condition find_metrics_problem(const struct gathering *g)
     const struct sat_ages *ages = &s->snapshot->ages;
     int64_t age = g->now_ns - feed->fetched_ns;
     if (s->no_metrics)
-        return make_condition(false, "PrometheusError", str_c(s->no_metrics));
+        return saturation_show_condition(false, "PrometheusError", str_c(s->no_metrics));
     if (feed->failure)
-        return make_condition(false, s->collector.prometheus ? "PrometheusError" : "MetricsMissing",
-                              arena_printf(g->a, "Failed to query %s: %s",
-                                           s->collector.prometheus ? "Prometheus" : "the pods",
-                                           feed->failure));
+        return saturation_show_condition(
+            false, s->collector.prometheus ? "PrometheusError" : "MetricsMissing",
+            arena_printf(g->a, "Failed to query %s: %s",
+                         s->collector.prometheus ? "Prometheus" : "the pods", feed->failure));
     if (feed->fetched_ns && age > ages->unavailable_ns)
-        return make_condition(false, "MetricsStale",
-                              arena_printf(g->a,
-                                           "vLLM metrics for model '" STR_FMT
-                                           "' are stale (last update: %llds ago)",
-                                           STR_ARG(g->m->id), (long long)(age / NS_PER_S)));
+        return saturation_show_condition(false, "MetricsStale",
+                                         arena_printf(g->a,
+                                                      "vLLM metrics for model '" STR_FMT
+                                                      "' are stale (last update: %llds ago)",
+                                                      STR_ARG(g->m->id),
+                                                      (long long)(age / NS_PER_S)));
+    if (!g->reporting && !count_pods(g))
+        return saturation_show_condition(false, "NoReplicas",
+                                         arena_printf(g->a,
+                                                      "Model '" STR_FMT
+                                                      "' has no replicas that could report metrics",
+                                                      STR_ARG(g->m->id)));
     if (!g->reporting)
-        return make_condition(false, "MetricsMissing",
-                              arena_printf(g->a, CHECKLIST, STR_ARG(g->m->id), STR_ARG(g->m->ns)));
+        return saturation_show_condition(false, "MetricsMissing",
+                                         arena_printf(g->a, CHECKLIST, STR_ARG(g->m->id),
+                                                      STR_ARG(g->m->ns)));
     return (struct sat_condition){ 0 };
 }
 
 static struct sat_condition describe_metrics(const struct gathering *g)
 {
     if (!g->unknown_n)
-        return make_condition(true, "MetricsFound",
-                              S("Saturation metrics data is available for scaling decisions"));
-    return make_condition(
+        return saturation_show_condition(
+            true, "MetricsFound", S("Saturation metrics data is available for scaling decisions"));
+    return saturation_show_condition(
         true, "MetricsFound",
         arena_printf(g->a,
                      "Saturation metrics are complete for %zu of %zu ready replicas; "
@@ -401,15 +242,6 @@ static struct sat_config resolve_config(struct gathering *g)
     return r.config;
 }
 
-/* A model that was just woken has not had time for requests: it stays up for one retention period.
- */
-static void note_sleep(const struct gathering *g, struct sat_model *m)
-{
-    if (g->n && m->asleep)
-        m->awake_ns = g->now_ns;
-    m->asleep = !g->n;
-}
-
 /* Notes when the replicas of the last scale-up are ready and report metrics. */
 static void note_growth(const struct gathering *g)
 {
@@ -423,15 +255,10 @@ static void note_growth(const struct gathering *g)
     }
 }
 
-static bool is_past_retention(const struct gathering *g)
-{
-    return !g->m->awake_ns || g->now_ns - g->m->awake_ns >= g->m->feed.retention_ns;
-}
-
 static bool has_own_variant(const struct saturation *s, const struct sat_model *m)
 {
     str why;
-    for (const struct variant *v = m->first; v; v = v->next)
+    list_each(const struct variant, v, &m->variants, of_model)
         if (saturation_is_managed(s, v, &why))
             return true;
     return false;
@@ -445,7 +272,7 @@ static void update_feed(struct saturation *s, struct sat_model *m, const struct 
         m->fed = false;
         return;
     }
-    bool to_zero = zero_enabled(zero, m->id, s->o.zero_by_default);
+    bool to_zero = saturation_wake_is_allowed(s, m, zero);
     int64_t fetch_ns = s->snapshot->ages.fetch_ns;
     if (saturation_slo_has_traffic(s, m))
         fetch_ns = MIN(fetch_ns, saturation_slo_cycle_ns(s));
@@ -463,7 +290,7 @@ static void count_outcome(const struct saturation *s, const char *outcome)
 
 /* One decision: gather, skip what cannot take part, hold if metrics are missing, else decide and
  * publish. */
-void saturation_decide_model(struct saturation *s, struct sat_model *m, struct arena *a)
+static void saturation_decide_model(struct saturation *s, struct sat_model *m, struct arena *a)
 {
     const struct zero_table *zero = sat_snapshot_zero(s->snapshot, m->ns);
     struct gathering g = {
@@ -473,9 +300,9 @@ void saturation_decide_model(struct saturation *s, struct sat_model *m, struct a
     g.fresh = g.now_ns - m->feed.fetched_ns <= s->snapshot->ages.fresh_ns;
     saturation_gather(&g);
     m->looked_ns = loop_wall_ns(manager_loop(s->manager));
+    saturation_wake_note(&g);
     for (size_t i = 0; i < g.skipped_n; i++)
-        skip_variant(s, &g.skipped[i]);
-    note_sleep(&g, m);
+        saturation_show_skipped(s, a, &g.skipped[i]);
     note_growth(&g);
     if (!m->feed.asked && !s->no_metrics)
         show_last_targets(&g); /* the first fetch will trigger another decision */
@@ -483,11 +310,12 @@ void saturation_decide_model(struct saturation *s, struct sat_model *m, struct a
         return;
     struct sat_condition problem = find_metrics_problem(&g);
     if (problem.known) {
-        if (is_new_problem(&g, &problem))
+        if (is_new_problem(&g, &problem) && strcmp(problem.reason, "NoReplicas") != 0)
             log_warn("Safety net activated: emitted fallback metrics", KV("namespace", m->ns),
                      KV("model", m->id), KV_C("reason", problem.reason),
                      KV("message", problem.message));
         count_outcome(s, "held");
+        saturation_gauges_note_held(&g, problem.reason);
         hold_variants(&g, problem);
         return;
     }
@@ -501,27 +329,31 @@ void saturation_decide_model(struct saturation *s, struct sat_model *m, struct a
         .state_n = g.n,
         .memory = &m->memory,
         .now = (double)g.now_ns / (double)NS_PER_S,
+        .start_delay = saturation_gather_start_delay(&g),
         .latency = saturation_slo_latency(&g),
         .just_grown = has_just_grown(&g),
         .model_targets = run_optimizer(&g),
         .scale_to_zero = m->feed.retention_ns > 0,
-        .requests_known = m->feed.requests_known && is_past_retention(&g),
+        .requests_known = m->feed.requests_known && saturation_wake_allows_sleep(&g),
         .requests = m->feed.requests,
         .keeps_min = g.keeps_min,
     };
-    struct sat_targets slo;
-    if (saturation_slo_applies(&g)) {
-        slo = saturation_slo_decide(&g);
-        in.rules = DECIDE_SLO;
-        in.slo = &slo;
+    struct sat_targets targets;
+    bool by_tokens = saturation_tokens_decide(&g, &targets);
+    if (by_tokens || saturation_slo_applies(&g)) {
+        targets = by_tokens ? targets : saturation_slo_decide(&g);
+        in.rules = by_tokens ? DECIDE_TOKENS : DECIDE_SLO;
+        in.slo = &targets;
     }
     struct decide_answers answers = decide_model(a, &in);
+    saturation_limits_apply(&g, &answers);
+    saturation_gauges_note(&g, &answers, &in.config);
+    saturation_victims_apply(&g, &answers);
     if (answers.in_transition)
         log_info("Model in transition, blocking scaling decisions", KV("namespace", m->ns),
                  KV("model", m->id));
-    struct sat_condition available = describe_metrics(&g);
     for (size_t i = 0; i < answers.n; i++) /* both are sorted by name */
-        apply_answer(&g, i, &answers.at[i], available);
+        saturation_show_answer(&g, i, &answers.at[i], describe_metrics(&g));
     count_outcome(s, "decided");
 }
 
@@ -533,9 +365,10 @@ static void report_no_thresholds(struct saturation *s, const struct sat_model *m
     str why = arena_printf(a, "ConfigMap " STR_FMT "/" STR_FMT " is missing or has no valid entry",
                            STR_ARG(s->o.ns), STR_ARG(s->o.saturation_map));
     struct sat_view view = { 0 };
-    view.conditions[SAT_OPTIMIZATION_READY] = make_condition(false, "InvalidConfiguration", why);
-    for (struct variant *v = m->first; v; v = v->next)
-        show_view(s, v, &view, why);
+    view.conditions[SAT_OPTIMIZATION_READY] =
+        saturation_show_condition(false, "InvalidConfiguration", why);
+    list_each(struct variant, v, &m->variants, of_model)
+        saturation_show_view(s, v, &view, why);
 }
 
 /* Thresholds of the namespace are enough; global ones are then not needed. */
@@ -554,12 +387,16 @@ static bool decide_all_models(struct saturation *s, struct arena *a)
     bool any_watched = false;
     log_debug("Grouped VAs by model", KV_INT("models", s->models.n),
               KV_INT("variants", s->by_key.n));
-    for (struct map_slot *slot = NULL; (slot = map_next(&s->models, slot));) {
+    struct sat_model **models = saturation_limits_order(s, a);
+    size_t n = s->models.n; /* decisions neither add nor remove models */
+    saturation_share_begin(s, a, models, n);
+    for (size_t i = 0; i < n; i++) {
         struct arena_mark mark = arena_mark(a);
-        decide_if_configured(s, slot->value, a);
-        any_watched |= saturation_slo_has_traffic(s, slot->value);
+        decide_if_configured(s, models[i], a);
+        any_watched |= saturation_slo_has_traffic(s, models[i]);
         arena_reset(a, mark);
     }
+    saturation_share_end(models, n);
     log_debug("Optimization completed successfully");
     return any_watched;
 }
@@ -581,6 +418,8 @@ struct reconciled saturation_run_cycle(struct reconcile *r)
         int64_t before = clock_cpu_ns();
         bool any_watched = false;
         saturation_keep_update(s);
+        saturation_advice_cycle(s);
+        saturation_config_emit(s);
         metric_set(METRIC_ALONE(s->metrics.models), (double)s->models.n);
         if (!config->saturation.n)
             log_info("Saturation scaling config not loaded yet, skipping optimization");
@@ -588,8 +427,9 @@ struct reconciled saturation_run_cycle(struct reconcile *r)
             log_debug("No active VariantAutoscalings found, skipping optimization");
         else
             any_watched = decide_all_models(s, r->arena);
-        metric_observe(METRIC_ALONE(s->metrics.cycle_seconds),
-                       (double)(clock_cpu_ns() - before) / 1e9);
+        double seconds = (double)(clock_cpu_ns() - before) / 1e9;
+        metric_observe(METRIC_ALONE(s->metrics.cycle_seconds), seconds);
+        saturation_gauges_cycle(s, seconds);
         result = reconciled_after(any_watched ? saturation_slo_cycle_ns(s) : config->interval_ns);
     }
     sat_snapshot_unref(config);

@@ -8,7 +8,8 @@
  * The invariant: every ready pod becomes a replica, with or without a sample. One without counts as
  * unknown, and unknown replicas count as pending, so that nothing is scaled down before all of them
  * report. */
-#include "saturation_gather.h"
+#include "saturation_slo.h"
+#include "saturation_targets.h"
 
 #include <math.h>
 
@@ -19,9 +20,8 @@ static double value_if_fresh(const struct gathering *g, double value)
     return g->fresh ? value : NAN;
 }
 
-/* Adds the traffic of one replica, and its start delay if it just became ready. */
-static void add_traffic(struct gathering *g, const struct replica_record *pod,
-                        const struct sat_traffic_replica *t)
+/* Adds the traffic of one replica. */
+static void add_traffic(struct gathering *g, const struct sat_traffic_replica *t)
 {
     struct gather_traffic *to = &g->traffic[g->n - 1];
     const double values[GATHER_FIELD_N] = {
@@ -36,10 +36,28 @@ static void add_traffic(struct gathering *g, const struct replica_record *pod,
             to->sum[i] += values[i];
             to->n[i]++;
         }
+}
+
+/* Notes how long a pod took that became ready since the last decision, or since the last step of the
+ * slo policy: decisions between two steps do not learn. */
+static void note_start(struct gathering *g, const struct replica_record *pod)
+{
+    struct gather_traffic *to = &g->traffic[g->n - 1];
     int64_t delay = pod->ready_ns - pod->created_ns;
-    if (pod->created_ns && pod->ready_ns > g->model->looked_ns && delay > 0)
-        to->start_delay =
-            fmax(isnan(to->start_delay) ? 0 : to->start_delay, (double)delay / (double)NS_PER_S);
+    int64_t since = g->m->slo ? g->m->slo->looked_ns : g->m->looked_ns;
+    if (!pod->created_ns || pod->ready_ns <= since || delay <= 0)
+        return;
+    double seconds = (double)delay / (double)NS_PER_S;
+    to->start_delay = to->started ? to->start_delay : 0;
+    to->start_delay += (seconds - to->start_delay) / ++to->started;
+}
+
+double saturation_gather_start_delay(const struct gathering *g)
+{
+    double longest = 0;
+    for (size_t i = 0; i < g->n; i++)
+        longest = fmax(longest, g->traffic[i].start_delay); /* NaN is no number to fmax */
+    return longest;
 }
 
 /* Adds a ready pod, with its sample if there is one. */
@@ -58,8 +76,9 @@ static void add_replica(void *context, const struct replica_record *pod)
     }
     const struct sat_sample *sample = collect_get_sample(&g->m->feed, pod->meta.name);
     g->traffic[g->n - 1].ready++;
+    note_start(g, pod);
     if (g->s->collector.traffic_matters)
-        add_traffic(g, pod, sample && g->fresh ? &sample->traffic : &sat_traffic_replica_unknown);
+        add_traffic(g, sample && g->fresh ? &sample->traffic : &sat_traffic_replica_unknown);
     g->reporting += sample && (!isnan(sample->kv) || !isnan(sample->queue));
     g->unknown +=
         !sample || !g->fresh || isnan(sample->kv) || isnan(sample->queue) || sample->partial;
@@ -103,11 +122,31 @@ static int stuck_replicas(const struct saturation *s, struct variant *v, int cur
     return v->waiting_ns && now_ns - since_ns > s->o.transition_ns ? current - ready : 0;
 }
 
+/* Stores what the page shows of a variant, from the replicas that were added since `first`. */
+static void note_load(const struct gathering *g, struct variant *v, size_t first)
+{
+    double kv = 0, waiting = 0;
+    v->seen_reporting = 0;
+    for (size_t i = first; i < g->replica_n; i++) {
+        const struct sat_replica *r = &g->replicas[i];
+        if (isnan(r->kv_usage) || isnan(r->queue))
+            continue;
+        v->seen_reporting++;
+        kv += r->kv_usage;
+        waiting += r->queue;
+    }
+    v->seen_kv = v->seen_reporting ? kv / v->seen_reporting : 0;
+    v->seen_waiting = waiting;
+}
+
 /* Adds the state of a variant and all its replicas. */
 static void add_variant(struct gathering *g, struct variant *v, const struct workload_record *w)
 {
     struct variant_bounds b = saturation_get_bounds(g->s, v);
-    int wanted = to_count(w->wanted), current = to_count(w->replicas), ready = to_count(w->ready);
+    b.min = MAX(b.min, v->start.to);
+    b.keeps_min |= v->start.to > 0;
+    int wanted = to_count(w->wanted), current = to_count(w->replicas),
+        ready = to_count(saturation_count_ready(g->s, v, w));
     current = current ? current : wanted;
     int stuck = stuck_replicas(g->s, v, current, ready, g->now_ns);
     bool by_hpa = b.hpa && !v->spec.writes_scale;
@@ -131,7 +170,9 @@ static void add_variant(struct gathering *g, struct variant *v, const struct wor
     g->at = v;
     g->unknown = 0;
     g->traffic[g->n - 1] = (struct gather_traffic){ .start_delay = NAN };
+    size_t first = g->replica_n;
     saturation_each_pod(g->s, v, add_replica, g);
+    note_load(g, v, first);
     g->unknown_n += (size_t)g->unknown;
     if (!decide_is_compat(g->s->o.rules)) /* unknown may be busy: do not scale down */
         g->states[g->n - 1].pending += g->unknown;
@@ -140,40 +181,44 @@ static void add_variant(struct gathering *g, struct variant *v, const struct wor
 /* ---- variants that take part */
 
 /* Why a variant is skipped; "": it takes part. */
-static str reason_to_skip(struct arena *a, const struct variant *v, const struct workload_record *w)
+static str reason_to_skip(const struct saturation *s, struct arena *a, const struct variant *v,
+                          const struct workload_record *w)
 {
     if (v->accelerator.n < 2)
         return arena_printf(a,
                             "label " SAT_ACCELERATOR_LABEL " is \"" STR_FMT
                             "\"; set it to the accelerator's name, at least two characters",
                             STR_ARG(v->accelerator));
-    if (!saturation_can_scale_kind(v))
-        return arena_printf(a,
-                            "scaleTargetRef has kind " STR_FMT
-                            ", which cannot be scaled; use a Deployment or StatefulSet",
-                            STR_ARG(v->spec.target_kind));
-    if (!w)
+    if (!w && saturation_is_built_in(v))
         return arena_printf(a, "scale target " STR_FMT " not found", STR_ARG(v->spec.target_name));
-    if (w->wanted <= 0 && !(v->spec.has_min && v->spec.min == 0))
+    if (!w)
+        return saturation_targets_condition(s, a, v).message;
+    if (w->wanted <= 0 && !v->start.to && !(v->spec.has_min && v->spec.min == 0))
         return arena_printf(a, "scale target " STR_FMT " has 0 replicas: inactive",
                             STR_ARG(v->spec.target_name));
     return S("");
+}
+
+/* Two models cannot scale one workload: neither does, until a user decides. Names the other variant.
+ * "": no conflict. */
+static str find_model_conflict(const struct gathering *g, const struct variant *v)
+{
+    const struct variant *rival = saturation_find_rival(g->s, v);
+    return !rival ? S("")
+                  : arena_printf(g->a,
+                                 "scale target " STR_FMT " is also that of variant " STR_FMT
+                                 " of model " STR_FMT
+                                 "; two models cannot scale one workload, so neither does",
+                                 STR_ARG(v->spec.target_name), STR_ARG(rival->name),
+                                 STR_ARG(rival->spec.model));
 }
 
 /* Two variants with one workload would count its pods twice: the first by name owns it. "": no
  * conflict. */
 static str find_owner_conflict(const struct gathering *g, const struct variant *v)
 {
-    const struct variant *rival = saturation_find_rival(g->s, v);
-    if (rival)
-        return arena_printf(g->a,
-                            "scale target " STR_FMT " belongs to variant " STR_FMT
-                            " of model " STR_FMT "; two models cannot scale one workload",
-                            STR_ARG(v->spec.target_name), STR_ARG(rival->name),
-                            STR_ARG(rival->spec.model));
     for (size_t i = 0; i < g->n; i++)
-        if (str_eq(g->variants[i]->spec.target_name, v->spec.target_name) &&
-            saturation_is_statefulset(g->variants[i]) == saturation_is_statefulset(v))
+        if (g->variants[i]->target == v->target)
             return arena_printf(g->a, "scale target " STR_FMT " belongs to variant " STR_FMT,
                                 STR_ARG(v->spec.target_name), STR_ARG(g->variants[i]->name));
     return S("");
@@ -181,13 +226,14 @@ static str find_owner_conflict(const struct gathering *g, const struct variant *
 
 static void add_skipped(struct gathering *g, struct variant *v, str why, bool asleep)
 {
-    g->skipped[g->skipped_n++] = (struct saturation_skipped){ v, why, asleep };
+    v->seen_reporting = v->seen_ready = 0;
+    g->skipped[g->skipped_n++] = (struct saturation_skipped){ v, why, .asleep = asleep };
 }
 
 void saturation_gather(struct gathering *g)
 {
     size_t n = 0;
-    for (const struct variant *v = g->m->first; v; v = v->next)
+    list_each(const struct variant, v, &g->m->variants, of_model)
         n++;
     g->variants = arena_array(g->a, n, sizeof(*g->variants));
     g->states = arena_array(g->a, n, sizeof(*g->states));
@@ -196,16 +242,24 @@ void saturation_gather(struct gathering *g)
     g->present = arena_array(g->a, n, sizeof(*g->present));
     g->keeps_min = arena_array(g->a, n, sizeof(*g->keeps_min));
     g->traffic = arena_array(g->a, n, sizeof(*g->traffic));
-    for (struct variant *v = g->m->first; v; v = v->next) {
+    list_each(struct variant, v, &g->m->variants, of_model) {
         str why;
         if (!saturation_is_managed(g->s, v, &why)) {
             add_skipped(g, v, saturation_is_excluded(g->s, v) ? why : S(""), false);
             continue;
         }
         const struct workload_record *w = saturation_get_workload(g->s, v);
-        if (w)
+        if (w) {
             saturation_bind_workload(v, w);
-        why = reason_to_skip(g->a, v, w);
+            saturation_want_restore(g->s, v);
+        }
+        why = reason_to_skip(g->s, g->a, v, w);
+        str conflict = why.n ? S("") : find_model_conflict(g, v);
+        if (conflict.n) {
+            add_skipped(g, v, conflict, false);
+            g->skipped[g->skipped_n - 1].conflict = true;
+            continue;
+        }
         if (!why.n)
             why = find_owner_conflict(g, v);
         if (why.n)

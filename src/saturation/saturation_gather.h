@@ -7,8 +7,9 @@
 
 struct saturation_skipped {
     struct variant *variant;
-    str why;     /* "": not managed by this controller; nothing is shown */
-    bool asleep; /* its workload has 0 replicas */
+    str why;       /* "": not managed by this controller; nothing is shown */
+    bool asleep;   /* its workload has 0 replicas */
+    bool conflict; /* another model has the same workload */
 };
 
 /* What the ready replicas of a variant report to the slo policy, summed over those that report the
@@ -30,7 +31,8 @@ struct gather_traffic {
     int ready;
     double sum[GATHER_FIELD_N];
     int n[GATHER_FIELD_N]; /* replicas that report the field */
-    double start_delay; /* s; of a pod that became ready since the last decision; NaN: none did */
+    int started;           /* pods that became ready since the last decision */
+    double start_delay;    /* s; their mean; NaN: there are none */
 };
 
 struct gathering {
@@ -55,10 +57,14 @@ struct gathering {
     size_t unknown_n; /* the same of all variants */
     int64_t now_ns;   /* mono */
     bool fresh;       /* the samples are recent enough to prove that a replica is idle */
+    const struct sat_token_turn *turn; /* of the token analyzer; NULL: another rule decides */
 };
 
 /* The caller sets `s`, `m`, `model`, `a`, `now_ns` and `fresh`; the rest is filled in and lives in
  * the arena. */
 void saturation_gather(struct gathering *g);
+
+/* The longest start of a replica that became ready since the last decision, in s; 0: none did. */
+double saturation_gather_start_delay(const struct gathering *g);
 
 #endif

@@ -10,7 +10,10 @@ static const char *const causes[SAT_CAUSE_N] = {
     [SAT_CAUSE_SATURATION] = "saturation", [SAT_CAUSE_SLO] = "slo",
     [SAT_CAUSE_OPTIMIZER] = "optimizer",   [SAT_CAUSE_SAFETY] = "safety",
     [SAT_CAUSE_BOUNDS] = "bounds",         [SAT_CAUSE_ZERO] = "scale-to-zero",
+    [SAT_CAUSE_WAKE] = "scale-from-zero",
 };
+
+static const char *const causes_09[] = { "V2", "saturation-only mode", "scale-from-zero" };
 
 static const double cycle_bounds[] = { .0001, .001, .005, .01, .02, .05, .1, .5, 1 };
 
@@ -84,6 +87,12 @@ void saturation_metrics_init(struct saturation_metrics *m, struct metrics *r, st
                               .kind = METRIC_HISTOGRAM,
                               .bounds = cycle_bounds,
                               .bound_n = countof(cycle_bounds) });
+    m->limited = register_family(r, m,
+                                 (struct metric_spec){
+                                     .name = "wva_decisions_limited_total",
+                                     .help = "Decisions that a limiter reduced",
+                                     .kind = METRIC_COUNTER,
+                                     .labels = { "variant_name", "namespace", "limiter_name" } });
     m->models = metrics_family(r, &(struct metric_spec){ .name = "saturation_models",
                                                          .help = "Models that have a variant",
                                                          .kind = METRIC_GAUGE });
@@ -106,11 +115,15 @@ static void remove_gauges(const struct saturation_metric_set *set, const str *la
 
 static void remove_counters(const struct saturation_metric_set *set, str name, str ns, str instance)
 {
-    static const str directions[] = { STR_INIT("up"), STR_INIT("down") };
+    static const str directions[] = { STR_INIT("up"), STR_INIT("down"), STR_INIT("scale-up"),
+                                      STR_INIT("scale-down") };
     for (size_t i = 0; i < countof(directions); i++)
-        for (size_t k = 0; k < SAT_CAUSE_N; k++)
+        for (size_t k = 0; k < SAT_CAUSE_N + countof(causes_09); k++)
             metric_drop(set->changes,
-                        (const str[]){ name, ns, directions[i], str_c(causes[k]), instance });
+                        (const str[]){
+                            name, ns, directions[i],
+                            str_c(k < SAT_CAUSE_N ? causes[k] : causes_09[k - SAT_CAUSE_N]),
+                            instance });
 }
 
 static void copy_text(char **to, str from)
@@ -127,6 +140,7 @@ void saturation_metrics_hide(const struct saturation_metrics *m, struct variant_
         metric_drop(m->optimized, (const str[]){ str_c(shown->model), name, ns });
         remove_gauges(&m->wva, (const str[]){ name, ns, accelerator, m->instance });
         remove_counters(&m->wva, name, ns, m->instance);
+        metric_drop_all(m->limited, (const str[]){ name, ns }, 2);
         if (m->inferno.desired) {
             remove_gauges(&m->inferno,
                           (const str[]){ str_c(shown->target), ns, accelerator, m->instance });
@@ -160,6 +174,16 @@ void saturation_metrics_show(const struct saturation_metrics *m, struct variant_
     if (m->inferno.desired)
         set_gauges(&m->inferno, (const str[]){ l->target, l->ns, l->accelerator, m->instance },
                    current, desired);
+}
+
+void saturation_metrics_count_change_09(const struct saturation_metrics *m,
+                                        const struct variant_labels *l, bool up,
+                                        enum sat_cause cause, bool by_tokens)
+{
+    const char *reason = causes_09[cause == SAT_CAUSE_WAKE ? 2 : by_tokens ? 0 : 1];
+    metric_add(METRIC(m->wva.changes, l->name, l->ns, up ? S("scale-up") : S("scale-down"),
+                      str_c(reason), m->instance),
+               1);
 }
 
 void saturation_metrics_count_change(const struct saturation_metrics *m,

@@ -14,6 +14,7 @@ struct saturation_metrics {
     struct metric_family *optimized;
     struct saturation_metric_set wva, inferno; /* inferno.desired NULL: not exported */
     struct metric_family *cycles, *cycle_seconds, *models;
+    struct metric_family *limited; /* targets that a limiter cut */
     bool has_instance;
     str instance;
 };
@@ -43,9 +44,14 @@ enum sat_cause {
     SAT_CAUSE_SAFETY,     /* the optimizer was overruled */
     SAT_CAUSE_BOUNDS,     /* a minimum or maximum */
     SAT_CAUSE_ZERO,       /* scale to zero */
+    SAT_CAUSE_WAKE,       /* scale from zero */
     SAT_CAUSE_N
 };
 
+/* The same with the label values of WVA 0.9, beside the others. `by_tokens`: its version 2 analyzer decided. */
+void saturation_metrics_count_change_09(const struct saturation_metrics *m,
+                                        const struct variant_labels *labels, bool up,
+                                        enum sat_cause cause, bool by_tokens);
 /* Counts a new target. */
 void saturation_metrics_count_change(const struct saturation_metrics *m,
                                      const struct variant_labels *labels, bool up,

@@ -43,8 +43,11 @@ const struct feature_setting saturation_settings[] = {
       "Do not verify the certificate of Prometheus if true (default "
       "$PROMETHEUS_TLS_INSECURE_SKIP_VERIFY, else false)" },
     { "wva-prometheus-probe", NULL,
-      "Wait for an answer from Prometheus at startup and exit without one if true (default false; true "
-      "with --wva)" },
+      "Wait for Prometheus at startup, and exit if it does not answer, if true (default false; true with "
+      "--wva)" },
+    { "wva-queries", NULL,
+      "Prometheus queries: grouped (many models in one query) or model (one model, worded as in WVA) "
+      "(default grouped)" },
     { "wva-rules", NULL,
       "Scaling rule: slo (latency targets), need (KV cache and queue), or seed or 2026, the rules of "
       "WVA (default $WVA_RULES, else slo where servers report token counters, need elsewhere)" },
@@ -57,6 +60,35 @@ const struct feature_setting saturation_settings[] = {
     { "wva-service-monitor", NULL,
       "ServiceMonitor of the controller's metrics; its deletion is reported as an event (default "
       "workload-variant-autoscaler-controller-manager-metrics-monitor)" },
+    { "wva-analyzer", NULL,
+      "Analyzer: auto (by analyzerName and analyzers of a model's entry), percentage or token "
+      "(default auto)" },
+    { "wva-metrics", NULL,
+      "Names of metrics and events: auto (those of WVA 0.9 too, if its ConfigMaps or annotations are in use), 0.9 "
+      "or seed (default auto)" },
+    { "scaler-listen", NULL,
+      "Address to serve KEDA's external scaler on, such as :9443 (default: not served)" },
+    { "scaler-client-ca", NULL,
+      "CA file; clients of the external scaler need a certificate that it signed" },
+    { "scaler-token-file", NULL,
+      "File with a bearer token that clients of the external scaler may use instead" },
+    { "external-metrics-listen", NULL,
+      "Address to serve the API group external.metrics.k8s.io on, such as :6443 (default: not "
+      "served)" },
+    { "serving-cert-dir", NULL,
+      "Directory with tls.crt and tls.key for both (default: plain HTTP/2 for the scaler, "
+      "self-signed for external metrics)" },
+    { "wva-wake-interval", NULL,
+      "Interval between reads of the gateway's queue while a model is scaled to zero, at least 250ms; 0: "
+      "do not wake models (default 1s)" },
+    { "wva-deletion-cost", NULL,
+      "Mark the least busy pods of a Deployment before a scale-down, so that they are removed, if true; "
+      "needs permission to patch pods (default false)" },
+    { "wva-drain-max", NULL,
+      "With --wva-deletion-cost: scale down once the marked pods have at most this many requests (default: "
+      "do not wait)" },
+    { "wva-drain-timeout", NULL,
+      "With --wva-deletion-cost: maximum time to wait for the pods (default 1m)" },
     { "wva-inferno-metrics", NULL, "Also export metrics under inferno_* if true (default false)" },
     { 0 },
 };
@@ -119,6 +151,71 @@ static int read_mode(struct saturation *s, err_t *e)
     return 0;
 }
 
+static int read_analyzer(struct saturation *s, err_t *e)
+{
+    const char *name = saturation_options_get(s, "wva-analyzer", NULL);
+    if (!name || !strcmp(name, "auto"))
+        s->o.analyzer = ANALYZER_AUTO;
+    else if (!strcmp(name, "percentage"))
+        s->o.analyzer = ANALYZER_PERCENTAGE;
+    else if (!strcmp(name, "token"))
+        s->o.analyzer = ANALYZER_TOKEN;
+    else
+        return err_set(e, EINVAL, "invalid --wva-analyzer \"%s\"; use auto, percentage or token",
+                       name);
+    return 0;
+}
+
+static int read_metric_names(struct saturation *s, err_t *e)
+{
+    const char *name = saturation_options_get(s, "wva-metrics", NULL);
+    if (!name || !strcmp(name, "auto"))
+        s->o.metrics = METRICS_AUTO;
+    else if (!strcmp(name, "seed"))
+        s->o.metrics = METRICS_SEED;
+    else if (!strcmp(name, "0.9"))
+        s->o.metrics = METRICS_NINE;
+    else
+        return err_set(e, EINVAL, "invalid --wva-metrics \"%s\"; use auto, seed or 0.9", name);
+    s->nine = s->o.metrics == METRICS_NINE;
+    return 0;
+}
+
+static int read_queries(struct saturation *s, err_t *e)
+{
+    const char *name = saturation_options_get(s, "wva-queries", NULL);
+    s->collector.grouped = !name || !strcmp(name, "grouped");
+    if (name && !s->collector.grouped && strcmp(name, "model") != 0)
+        return err_set(e, EINVAL, "invalid --wva-queries \"%s\"; use grouped or model", name);
+    return 0;
+}
+
+static int read_victims(struct saturation *s, err_t *e)
+{
+    const char *most = saturation_options_get(s, "wva-drain-max", NULL);
+    const char *timeout = saturation_options_get(s, "wva-drain-timeout", NULL);
+    s->o.deletion_cost = flag_setting(s, "wva-deletion-cost", NULL);
+    s->o.drain_max = -1;
+    s->o.drain_timeout_ns = 60 * NS_PER_S;
+    if (most && (str_to_f64(str_c(most), &s->o.drain_max) < 0 || !(s->o.drain_max >= 0)))
+        return err_set(e, EINVAL, "invalid --wva-drain-max \"%s\"; use a number of requests", most);
+    if (timeout && duration_parse(str_c(timeout), &s->o.drain_timeout_ns, e) < 0)
+        return err_wrap(e, "--wva-drain-timeout");
+    return 0;
+}
+
+static int read_wake_interval(struct saturation *s, err_t *e)
+{
+    const char *text = saturation_options_get(s, "wva-wake-interval", NULL);
+    s->o.wake_ns = NS_PER_S;
+    if (text && duration_parse(str_c(text), &s->o.wake_ns, e) < 0)
+        return err_wrap(e, "--wva-wake-interval");
+    if (s->o.wake_ns && s->o.wake_ns < 250 * NS_PER_MS)
+        return err_set(e, EINVAL, "invalid --wva-wake-interval \"%s\"; use at least 250ms, or 0",
+                       text);
+    return 0;
+}
+
 /* Keys of the optimization ConfigMap from the environment, as JSON: the default for each key. */
 static str read_defaults(struct saturation *s)
 {
@@ -152,6 +249,7 @@ int saturation_options_read(struct saturation *s, err_t *e)
                                 "workload-variant-autoscaler-controller-manager-metrics-monitor");
     s->o.instance = text_setting(s, "wva-instance", "CONTROLLER_INSTANCE", "");
     s->o.zero_by_default = flag_setting(s, "", "WVA_SCALE_TO_ZERO");
+    s->o.limited = flag_setting(s, "", "WVA_LIMITED_MODE");
     s->o.defaults = read_defaults(s);
     s->probe.due = flag_setting(s, "wva-prometheus-probe", NULL);
     s->o.transition_ns = 300 * NS_PER_S;
@@ -159,7 +257,9 @@ int saturation_options_read(struct saturation *s, err_t *e)
         return err_wrap(e, "--wva-transition-timeout");
     saturation_metrics_init(&s->metrics, manager_metrics(s->manager), s->o.instance,
                             flag_setting(s, "wva-inferno-metrics", NULL));
-    if (read_rules(s, e) < 0 || read_mode(s, e) < 0)
+    if (read_victims(s, e) < 0 || read_wake_interval(s, e) < 0 || read_rules(s, e) < 0 ||
+        read_mode(s, e) < 0 || read_analyzer(s, e) < 0 || read_queries(s, e) < 0 ||
+        read_metric_names(s, e) < 0)
         return -e->code;
     return 0;
 }

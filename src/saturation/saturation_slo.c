@@ -10,16 +10,18 @@
  *     struct gathering ──► set_targets ──► struct slo_config ─┐
  *            └───────────► model_input ──► struct slo_input ──┴─► slo_step ──► targets, clamped to bounds and tolerance
  *
- * The state (struct sat_slo) belongs to the model and is created with the first decision. An event
- * may cause a decision between two cycles; it repeats the last output, because the state counts
- * cycles. */
+ * The state (struct sat_slo) belongs to the model and is created with the first decision. Each fetch
+ * that brings traffic causes one step, so that a step uses numbers that are new. Other events may
+ * cause a decision in between; it repeats the last output, because the state counts cycles. Without
+ * a fetch for two cycles there is a step all the same, which holds. */
 #include "saturation_slo.h"
 
 #include "../base/sum.h"
 
 #include <math.h>
 
-static const int64_t cycle_ns = 15 * NS_PER_S;
+static const int64_t cycle_ns = 15 * NS_PER_S, follow_ns = 60 * NS_PER_S;
+static const int64_t restored_wait_ns = 300 * NS_PER_S; /* for the first rates after a restart */
 static const double goal_default = 0.99, itl_at_first = 0.06, ttft_base = 2;
 static const double itl_factor = 3, derived_drift = 0.25;
 enum { SAMPLES_TO_DERIVE = 8 };
@@ -120,6 +122,30 @@ struct decide_latency saturation_slo_latency(const struct gathering *g)
 
 /* ---- one step */
 
+static struct sat_slo *make_state(const struct gathering *g)
+{
+    struct sat_slo *slo = mem_zero(1, sizeof(*slo));
+    slo_state_init(&slo->state);
+    slo->looked_ns = g->m->looked_ns;
+    slo->since_ns = g->now_ns;
+    slo->ok = NAN;
+    slo->wants_history = true;
+    saturation_slo_restore(g, slo);
+    return slo;
+}
+
+/* Whether the policy was in charge before a restart, or the servers count tokens but were read only once: rates
+ * follow with the next scrape. Until then it holds; another rule would decide by other numbers for one cycle,
+ * and take it back in the next. */
+static bool waits_for_rates(const struct gathering *g, bool is_fresh, bool is_known)
+{
+    const struct sat_slo *slo = g->m->slo;
+    if (is_fresh)
+        return is_known;
+    return g->m->feed.rates_follow ||
+           (is_known && (!slo || g->now_ns - slo->since_ns < restored_wait_ns));
+}
+
 bool saturation_slo_applies(const struct gathering *g)
 {
     const struct saturation *s = g->s;
@@ -132,7 +158,14 @@ bool saturation_slo_applies(const struct gathering *g)
         return false;
     bool fresh = m->feed.traffic_ns && g->now_ns - m->feed.traffic_ns <= s->snapshot->ages.fresh_ns;
     bool counts = m->feed.traffic.in_tokens > 0 && m->feed.traffic.out_tokens > 0;
-    return (fresh && counts) || (m->slo && m->slo->state.n > 0);
+    if ((fresh && counts) || (m->slo && m->slo->state.n > 0))
+        return true;
+    return waits_for_rates(g, fresh, m->slo ? m->slo->restored : saturation_slo_is_saved(g));
+}
+
+bool saturation_slo_decides(const struct sat_model *m)
+{
+    return m && m->slo && m->slo->stepped_ns;
 }
 
 bool saturation_slo_has_traffic(const struct saturation *s, const struct sat_model *m)
@@ -145,6 +178,17 @@ static double field_mean(const struct gather_traffic *t, enum gather_field field
     return t->n[field] ? t->sum[field] / t->n[field] : NAN;
 }
 
+/* The replicas to plan from: what was decided, also by a former process, though an HPA has not followed
+ * yet. Planning from spec.replicas would take the decision back in the next cycle; the HPA, which waits
+ * for five minutes of agreement, would never remove anything. It has a minute to add. */
+static int planned_replicas(const struct gathering *g, size_t i)
+{
+    int wanted = g->wanted[i], desired = g->states[i].desired;
+    int64_t decided_ns = MAX(g->variants[i]->decided_ns, g->m->slo->since_ns);
+    bool recent = g->now_ns - decided_ns < follow_ns;
+    return desired > 0 && (desired < wanted || recent) ? desired : wanted;
+}
+
 /* What the replicas of one variant report: sums where totals count, means otherwise. */
 static struct slo_variant variant_input(const struct gathering *g, size_t i)
 {
@@ -153,7 +197,7 @@ static struct slo_variant variant_input(const struct gathering *g, size_t i)
     double tokens = t->sum[GATHER_ITL_COUNT];
     return (struct slo_variant){
         .id = sum64(s->variant, 1) | 1,
-        .current = g->wanted[i],
+        .current = planned_replicas(g, i),
         .ready = t->ready,
         .reporting = t->n[GATHER_RUNNING],
         .min = s->min,
@@ -231,19 +275,40 @@ static void run_step(struct gathering *g)
         in.variants[i].hinted = g->variants[i]->spec.profile_n > 0;
     slo_step(&slo->state, &slo->config, &in, &slo->out);
     slo->stepped_ns = g->now_ns;
+    slo->is_due = false;
+    slo->traffic_ns = g->m->feed.traffic_ns;
+    slo->looked_ns = g->m->looked_ns;
+    saturation_slo_save(g, slo);
+}
+
+/* Whether a step is due: half a cycle after the last one if there is new traffic. */
+static bool is_step_due(const struct gathering *g, const struct sat_slo *slo)
+{
+    int64_t cycle = saturation_slo_cycle_ns(g->s), since = g->now_ns - slo->stepped_ns;
+    bool is_new = g->m->feed.traffic_ns != slo->traffic_ns;
+    return !slo->stepped_ns || slo->is_due || slo->out.variant_n != g->n ||
+           since > (is_new ? cycle / 2 : 2 * cycle);
+}
+
+/* The reason of the policy, and for a variant at its maximum whether the model needs more. */
+static str explain_target(const struct gathering *g, size_t i, const struct sat_target *targets)
+{
+    const struct slo_output *out = &g->m->slo->out;
+    double fits = 0;
+    for (size_t v = 0; v < g->n; v++)
+        fits += targets[v].replicas * out->capacity[v];
+    bool limited = out->need > fits && out->need > out->have && g->states[i].max > 0 &&
+                   targets[i].replicas >= g->states[i].max;
+    return arena_printf(g->a, "%s%s", out->reason, limited ? "; limited by maxReplicas" : "");
 }
 
 struct sat_targets saturation_slo_decide(struct gathering *g)
 {
     struct sat_model *m = g->model;
-    if (!m->slo) {
-        m->slo = mem_zero(1, sizeof(*m->slo));
-        slo_state_init(&m->slo->state);
-        m->slo->ok = NAN;
-    }
-    int64_t pause = saturation_slo_cycle_ns(g->s) / 2; /* less: an event triggered this decision */
-    bool same = m->slo->out.variant_n == g->n;
-    if (!m->slo->stepped_ns || g->now_ns - m->slo->stepped_ns > pause || !same)
+    if (!m->slo)
+        m->slo = make_state(g);
+    saturation_slo_replay(g);
+    if (is_step_due(g, m->slo))
         run_step(g);
     struct sat_targets result = { .n = g->n };
     result.at = arena_array(g->a, g->n, sizeof(*result.at));
@@ -251,8 +316,9 @@ struct sat_targets saturation_slo_decide(struct gathering *g)
         const struct sat_state *s = &g->states[i];
         int target = sat_apply_tolerance(s, sat_clamp_to_bounds(s, m->slo->out.targets[i]));
         bool bounded = m->slo->out.targets[i] != sat_clamp_to_bounds(s, m->slo->out.targets[i]);
-        result.at[i] = (struct sat_target){ s->variant, target,
-                                            arena_str(g->a, str_c(m->slo->out.reason)), bounded };
+        result.at[i] = (struct sat_target){ s->variant, target, S(""), bounded };
     }
+    for (size_t i = 0; i < g->n; i++)
+        result.at[i].reason = explain_target(g, i, result.at);
     return result;
 }

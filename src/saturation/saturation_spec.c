@@ -122,10 +122,12 @@ struct variant_spec saturation_spec_read(struct arena *a, const struct json *spe
 {
     const struct json *target = json_get(spec, "scaleTargetRef");
     struct variant_spec s = {
+        .target_api = json_text(json_get(target, "apiVersion")),
         .target_kind = json_text(json_get(target, "kind")),
         .target_name = json_text(json_get(target, "name")),
         .model = json_text(json_get(spec, "modelID")),
         .writes_scale = str_eqc(json_text(json_get(spec, "actuation")), "Scale"),
+        .has_behavior = json_len(json_get(spec, "behavior")) > 0,
         .behavior = scale_behavior_default,
     };
     if (!s.target_name.n)

@@ -8,6 +8,7 @@
 #define SAT_ACCELERATOR_LABEL "inference.optimization/acceleratorName"
 #define SAT_INSTANCE_LABEL "wva.llmd.ai/controller-instance"
 #define SAT_EXCLUDE_ANNOTATION "wva.llmd.ai/exclude"
+#define SAT_WAKE_ANNOTATION "flyball.dev/wake"
 
 struct variant_profile { /* one of modelProfile.accelerators */
     str accelerator;
@@ -18,12 +19,13 @@ struct variant_profile { /* one of modelProfile.accelerators */
 enum { VARIANT_PROBLEMS_MAX = 4 };
 
 struct variant_spec {
-    str target_kind, target_name;
+    str target_api, target_kind, target_name;
     str model;
     double cost; /* per replica; 10 if absent or invalid */
     bool has_min;
     int min, max; /* max 0: none */
     bool writes_scale;
+    bool has_behavior; /* else `behavior` is the default of an HPA */
     struct scale_behavior behavior;
     struct variant_profile *profiles; /* complete ones only */
     size_t profile_n;

@@ -1,44 +1,46 @@
 /* Variants, models and workloads in memory: see saturation_state.h.
  *
  *     by_key  "namespace/name"  ─► struct variant (owned)
- *     models  "namespace/model" ─► struct sat_model (owned) ─► first ─► next ─► ...             variants by name
- *     targets "namespace/kind/workload" ─► first variant ─► next_on_target ─► ...               also of other models
+ *     models  "namespace/model" ─► struct sat_model (owned) ─► list of variants, by name
+ *     targets "namespace/kind/workload" ─► struct sat_workload (owned) ─► list of variants, also of other models
  *
- * A model exists while it has a variant. The key of `targets` belongs to the first variant of its
- * list, so the list is inserted again whenever its first element changes. What a decision knows
- * about a workload is dropped when another workload appears under its name
- * (saturation_bind_workload). */
-#include "saturation_state.h"
+ * A model or a target exists while it has a variant. What a decision knows about a workload is dropped
+ * when another workload appears under its name (saturation_bind_workload). */
+#include "saturation_capacity.h"
+#include "saturation_slo.h"
+#include "saturation_targets.h"
 
 #include "../base/log.h"
+#include "../kube/object_key.h"
 
 #include <math.h>
 
 /* ---- models */
 
+/* A model's ID is free text and may contain a zero byte. */
+static str model_key(const struct sat_model *m)
+{
+    return (str){ m->key, m->ns.n + 1 + m->id.n };
+}
+
 static struct sat_model *find_or_add_model(struct saturation *s, str ns, str id)
 {
-    auto_buf struct buf key = { 0 };
-    buf_printf(&key, STR_FMT "/" STR_FMT, STR_ARG(ns), STR_ARG(id));
-    struct sat_model *m = map_get(&s->models, buf_str(&key));
+    struct sat_model *m = object_key_find(&s->models, ns, id);
     if (m)
         return m;
     m = mem_zero(1, sizeof(*m));
-    size_t n = key.n;
-    m->key = buf_take(&key);
-    m->ns = (str){ m->key, ns.n };
-    m->id = (str){ m->key + ns.n + 1, id.n };
+    m->key = object_key_new(ns, id, &m->ns, &m->id);
     m->feed.ns = m->ns;
     m->feed.model = m->id;
-    map_put(&s->models, (str){ m->key, n }, m);
+    map_put(&s->models, model_key(m), m);
     return m;
 }
 
 static void model_free(struct saturation *s, struct sat_model *m)
 {
-    map_del(&s->models, str_c(m->key));
+    map_del(&s->models, model_key(m));
     collect_stop(&m->feed);
-    free(m->slo);
+    saturation_slo_free(m->slo);
     free(m->key);
     free(m);
 }
@@ -46,14 +48,8 @@ static void model_free(struct saturation *s, struct sat_model *m)
 static void leave_model(struct saturation *s, struct variant *v)
 {
     struct sat_model *m = take(v->model);
-    if (!m)
-        return;
-    struct variant **place = &m->first;
-    while (*place != v)
-        place = &(*place)->next;
-    *place = v->next;
-    v->next = NULL;
-    if (!m->first)
+    list_remove(&v->of_model);
+    if (m && !m->variants.n)
         model_free(s, m);
 }
 
@@ -62,55 +58,59 @@ static void join_model(struct saturation *s, struct variant *v)
     if (!v->spec.model.n)
         return;
     v->model = find_or_add_model(s, v->ns, v->spec.model);
-    struct variant **place = &v->model->first;
-    while (*place && str_cmp((*place)->name, v->name) < 0)
-        place = &(*place)->next;
-    v->next = *place;
-    *place = v;
+    struct list_item *before = NULL;
+    list_each(struct variant, other, &v->model->variants, of_model)
+        if (!before && str_cmp(other->name, v->name) >= 0)
+            before = &other->of_model;
+    list_insert(&v->model->variants, &v->of_model, before);
 }
 
 /* ---- workloads; variants of several models may target the same one */
 
 static void leave_target(struct saturation *s, struct variant *v)
 {
-    if (!v->target_key)
+    struct sat_workload *target = take(v->target);
+    list_remove(&v->of_target);
+    if (!target || target->variants.n)
         return;
-    struct variant *first = map_get(&s->targets, str_c(v->target_key)), **place = &first;
-    while (*place != v)
-        place = &(*place)->next_on_target;
-    *place = v->next_on_target;
-    v->next_on_target = NULL;
-    map_del(&s->targets, str_c(v->target_key));
-    if (first) /* the key belongs to the first variant */
-        map_put(&s->targets, str_c(first->target_key), first);
-    free(take(v->target_key));
+    map_del(&s->targets, str_c(target->key));
+    saturation_targets_leave(target);
+    free(target);
 }
 
 static void join_target(struct saturation *s, struct variant *v)
 {
     auto_buf struct buf key = { 0 };
-    buf_printf(&key, STR_FMT "/%s/" STR_FMT, STR_ARG(v->ns),
-               saturation_is_statefulset(v) ? "StatefulSet" : "Deployment",
-               STR_ARG(v->spec.target_name));
-    if (!saturation_can_scale_kind(v) || !v->spec.target_name.n)
+    str kind = saturation_kind_name(v),
+        api = saturation_is_built_in(v) ? S("") : v->spec.target_api;
+    if (!v->spec.target_name.n)
         return;
-    v->target_key = buf_take(&key);
-    struct variant *first = map_get(&s->targets, str_c(v->target_key)), **place = &first;
-    while (*place && str_cmp((*place)->name, v->name) < 0)
-        place = &(*place)->next_on_target;
-    v->next_on_target = *place;
-    *place = v;
-    map_del(&s->targets, str_c(v->target_key));
-    map_put(&s->targets, str_c(first->target_key), first);
+    buf_printf(&key, STR_FMT "/" STR_FMT "/" STR_FMT "/" STR_FMT, STR_ARG(v->ns), STR_ARG(api),
+               STR_ARG(kind), STR_ARG(v->spec.target_name));
+    v->target = map_get(&s->targets, buf_str(&key));
+    if (!v->target) {
+        v->target = mem_zero(1, sizeof(*v->target) + key.n + 1);
+        memcpy(v->target->key, buf_str(&key).p, key.n);
+        map_put(&s->targets, str_c(v->target->key), v->target);
+    }
+    struct list_item *before = NULL;
+    list_each(struct variant, other, &v->target->variants, of_target)
+        if (!before && str_cmp(other->name, v->name) >= 0)
+            before = &other->of_target;
+    list_insert(&v->target->variants, &v->of_target, before);
+    saturation_targets_join(s, v);
 }
 
 const struct variant *saturation_find_rival(const struct saturation *s, const struct variant *v)
 {
     str why;
-    const struct variant *x = v->target_key ? map_get(&s->targets, str_c(v->target_key)) : NULL;
-    for (; x && x != v; x = x->next_on_target)
-        if (x->model && x->model != v->model && saturation_is_managed(s, x, &why))
+    if (!v->target)
+        return NULL;
+    list_each(const struct variant, x, &v->target->variants, of_target) {
+        if (x->model && x->model != v->model && x->accelerator.n >= SAT_ACCELERATOR_MIN &&
+            saturation_is_managed(s, x, &why))
             return x;
+    }
     return NULL;
 }
 
@@ -118,9 +118,7 @@ const struct variant *saturation_find_rival(const struct saturation *s, const st
 
 struct variant *saturation_find(const struct saturation *s, str ns, str name)
 {
-    auto_buf struct buf key = { 0 };
-    buf_printf(&key, STR_FMT "/" STR_FMT, STR_ARG(ns), STR_ARG(name));
-    return map_get(&s->by_key, buf_str(&key));
+    return object_key_find(&s->by_key, ns, name);
 }
 
 static const struct json *parse_json(struct arena *a, str text)
@@ -129,22 +127,11 @@ static const struct json *parse_json(struct arena *a, str text)
     return text.n && json_parse(a, text, &tree, NULL) == 0 ? tree : NULL;
 }
 
-static void echo_clear(struct variant_echo *e)
-{
-    free(take(e->before_rv));
-    free(take(e->status));
-}
-
 static struct variant *variant_new(struct saturation *s, const struct variant_record *r)
 {
     struct variant *v = mem_zero(1, sizeof(*v));
-    auto_buf struct buf key = { 0 };
-    buf_printf(&key, STR_FMT "/" STR_FMT, STR_ARG(r->meta.ns), STR_ARG(r->meta.name));
-    size_t n = key.n;
-    v->key = buf_take(&key);
-    v->ns = (str){ v->key, r->meta.ns.n };
-    v->name = (str){ v->key + r->meta.ns.n + 1, r->meta.name.n };
-    map_put(&s->by_key, (str){ v->key, n }, v);
+    v->key = object_key_new(r->meta.ns, r->meta.name, &v->ns, &v->name);
+    map_put(&s->by_key, str_c(v->key), v);
     return v;
 }
 
@@ -156,6 +143,19 @@ static void read_desired(struct variant *v, const struct variant_record *r)
     const struct json *alloc = json_get(status, "desiredOptimizedAlloc");
     int64_t desired = json_int(json_get(alloc, "numReplicas"), 0);
     v->desired = (int)MAX((int64_t)0, MIN(desired, (int64_t)SAT_REPLICAS_MAX));
+    v->start.has_slept = sat_status_condition(status, SAT_ACTIVE) != NULL;
+    v->was_limited = sat_status_condition(status, SAT_RESOURCE_CONSTRAINED) != NULL;
+}
+
+static bool has_too_many(struct saturation *s, const struct variant_record *r)
+{
+    bool full = s->by_key.n >= SAT_VARIANTS_MAX;
+    if (full && !s->ignores_variants)
+        log_error("too many VariantAutoscalings; this one and others are ignored",
+                  KV("namespace", r->meta.ns), KV("name", r->meta.name),
+                  KV_INT("limit", SAT_VARIANTS_MAX));
+    s->ignores_variants |= full;
+    return full;
 }
 
 /* The spec is parsed into a new arena; model and workload lists are updated. */
@@ -167,6 +167,8 @@ struct variant *saturation_put(struct saturation *s, const struct variant_record
         v = NULL;
     }
     if (!v) {
+        if (has_too_many(s, r))
+            return NULL;
         v = variant_new(s, r);
         read_desired(v, r);
     }
@@ -181,15 +183,10 @@ struct variant *saturation_put(struct saturation *s, const struct variant_record
     v->instance = arena_str(&v->arena, r->instance);
     v->uid = arena_str(&v->arena, r->meta.uid);
     v->deleting = r->deleting;
-    str kind = v->spec.target_kind.n ? v->spec.target_kind : S("Deployment");
-    str workload = arena_printf(&v->arena, "Scale target " STR_FMT " " STR_FMT, STR_ARG(kind),
-                                STR_ARG(v->spec.target_name));
+    str workload = arena_printf(&v->arena, "Scale target " STR_FMT " " STR_FMT,
+                                STR_ARG(saturation_kind_name(v)), STR_ARG(v->spec.target_name));
     v->found = arena_printf(&v->arena, STR_FMT " found", STR_ARG(workload));
-    v->missing = arena_printf(&v->arena,
-                              saturation_can_scale_kind(v) ? STR_FMT " not found"
-                                                           : STR_FMT
-                                  " cannot be scaled; use a Deployment or StatefulSet",
-                              STR_ARG(workload));
+    v->missing = arena_printf(&v->arena, STR_FMT " not found", STR_ARG(workload));
     leave_target(s, v);
     join_target(s, v);
     if (!v->model || !str_eq(v->model->id, v->spec.model)) {
@@ -209,6 +206,7 @@ void saturation_bind_workload(struct variant *v, const struct workload_record *w
         v->decided_ns = v->steady_ns = v->waiting_ns = v->grown_ns = 0;
         scale_history_done(&v->history);
         v->history = (struct scale_history){ 0 };
+        v->start.to = 0;
     }
     free(v->workload_uid);
     v->workload_uid = mem_dup(w->meta.uid.p, w->meta.uid.n);
@@ -220,11 +218,12 @@ static void variant_free(struct saturation *s, struct variant *v)
     map_del(&s->by_key, str_c(v->key));
     leave_model(s, v);
     leave_target(s, v);
-    echo_clear(&v->echo);
+    own_write_done(&v->status);
     scale_history_done(&v->history);
     arena_done(&v->shown.texts);
     arena_done(&v->arena);
     free(v->workload_uid);
+    free(v->template_rv);
     free(v->key);
     free(v);
 }
@@ -232,8 +231,23 @@ static void variant_free(struct saturation *s, struct variant *v)
 void saturation_remove(struct saturation *s, str ns, str name)
 {
     struct variant *v = saturation_find(s, ns, name);
-    if (v)
-        variant_free(s, v);
+    if (!v)
+        return;
+    saturation_capacity_forget(s, v);
+    variant_free(s, v);
+    controller_abandon(s->variants, ns, name);
+}
+
+struct variant *saturation_take_ignored(struct saturation *s)
+{
+    const struct variant_record *r;
+    if (!s->ignores_variants || s->by_key.n >= SAT_VARIANTS_MAX)
+        return NULL;
+    cache_each(r, s->variant_records)
+        if (!saturation_find(s, r->meta.ns, r->meta.name))
+            return saturation_put(s, r);
+    s->ignores_variants = false;
+    return NULL;
 }
 
 void saturation_state_done(struct saturation *s)
@@ -245,6 +259,20 @@ void saturation_state_done(struct saturation *s)
     map_done(&s->targets);
 }
 
+void saturation_emit(const struct saturation *s, const struct variant *v, bool warning,
+                     const char *reason, str message)
+{
+    events_emit(manager_events(s->manager),
+                &(struct kube_event){ .resource =
+                                          v->scaler ? v->scaler : &saturation_variant_resource,
+                                      .ns = v->ns,
+                                      .name = v->name,
+                                      .uid = v->uid,
+                                      .warning = warning,
+                                      .reason = reason,
+                                      .message = message });
+}
+
 /* ---- objects of a variant */
 
 bool saturation_is_statefulset(const struct variant *v)
@@ -252,17 +280,46 @@ bool saturation_is_statefulset(const struct variant *v)
     return str_eqc(v->spec.target_kind, "StatefulSet");
 }
 
-bool saturation_can_scale_kind(const struct variant *v)
+bool saturation_is_built_in(const struct variant *v)
 {
     return !v->spec.target_kind.n || str_eqc(v->spec.target_kind, "Deployment") ||
            saturation_is_statefulset(v);
 }
 
+str saturation_kind_name(const struct variant *v)
+{
+    return v->spec.target_kind.n ? v->spec.target_kind : S("Deployment");
+}
+
+static void count_ready_pod(void *context, const struct replica_record *pod)
+{
+    int64_t *ready = context;
+    *ready += !pod->deleting && str_eqc(pod->ready, "True");
+}
+
+/* The scale subresource does not have the ready replicas: they are counted. */
+int64_t saturation_count_ready(const struct saturation *s, const struct variant *v,
+                               const struct workload_record *w)
+{
+    int64_t ready = w->ready;
+    if (!saturation_is_built_in(v) && !w->group_size)
+        saturation_each_pod(s, v, count_ready_pod, &ready);
+    return ready;
+}
+
+const struct resource *saturation_get_resource(const struct saturation *s, const struct variant *v)
+{
+    (void)s;
+    if (!saturation_is_built_in(v))
+        return saturation_targets_resource(v);
+    return saturation_is_statefulset(v) ? &resource_statefulsets : &resource_deployments;
+}
+
 const struct workload_record *saturation_get_workload(const struct saturation *s,
                                                       const struct variant *v)
 {
-    if (!saturation_can_scale_kind(v))
-        return NULL; /* a Deployment of the same name is another object */
+    if (!saturation_is_built_in(v))
+        return saturation_targets_find(v); /* a Deployment of the same name is another object */
     struct cache *cache = saturation_is_statefulset(v) ? s->statefulsets : s->deployments;
     const struct workload_record *w = cache_get(cache, v->ns, v->spec.target_name);
     return w && !w->deleting ? w : NULL;
@@ -287,11 +344,10 @@ bool saturation_is_managed(const struct saturation *s, const struct variant *v, 
     return !ret_why->n;
 }
 
-static bool bounds_workload(const struct bounds_record *r, const struct variant *v)
+bool saturation_is_bound(const struct bounds_record *r, const struct variant *v)
 {
     str kind = r->target_kind.n ? r->target_kind : S("Deployment"); /* KEDA's default */
-    return str_eq(r->meta.ns, v->ns) &&
-           str_eqc(kind, saturation_is_statefulset(v) ? "StatefulSet" : "Deployment");
+    return str_eq(r->meta.ns, v->ns) && str_eq(kind, saturation_kind_name(v));
 }
 
 /* A tolerance of 100% or more means that the HPA should be left alone: targets are not enlarged for
@@ -304,7 +360,7 @@ static double usable_tolerance(int64_t milli)
 static void narrow_bounds(struct variant_bounds *b, const struct bounds_record *r,
                           const struct variant *v)
 {
-    if (!bounds_workload(r, v))
+    if (!saturation_is_bound(r, v))
         return;
     b->hpa = true;
     b->tolerance_up = fmax(b->tolerance_up, usable_tolerance(r->up_milli));
@@ -350,7 +406,9 @@ void saturation_each_pod(const struct saturation *s, const struct variant *v, sa
     const struct set_record *set;
     if (!w)
         return;
-    if (saturation_is_statefulset(v))
+    if (!saturation_is_built_in(v))
+        saturation_targets_each_pod(s, v, fn, context);
+    else if (saturation_is_statefulset(v))
         each_owned_pod(s, &w->meta, fn, context);
     else
         cache_each_in(set, s->sets, 0, w->meta.uid)
@@ -361,8 +419,6 @@ void saturation_each_pod(const struct saturation *s, const struct variant *v, sa
 const struct json *saturation_get_status(struct arena *a, struct variant *v,
                                          const struct variant_record *r)
 {
-    if (v->echo.before_rv && str_eqc(r->meta.rv, v->echo.before_rv))
-        return parse_json(a, str_c(v->echo.status));
-    echo_clear(&v->echo);
-    return parse_json(a, r->status);
+    const struct json *own = own_write_json(&v->status, a, r->meta.rv, 0);
+    return own ? own : parse_json(a, r->status);
 }

@@ -1,37 +1,32 @@
 /* One reconcile of one variant: write its status and, with actuation Scale, the replicas of its
  * workload. The engine has decided; this file only writes, and only what differs.
  *
- * A write is asynchronous. Until the watch delivers its result the cache shows the old object, and
- * the next reconcile would send the same patch again; on_status_written() therefore keeps the
- * server's answer (struct variant_echo) until the cache has moved on. */
+ * A write is asynchronous: until the watch delivers its result, the next reconcile starts from the
+ * server's answer to it (kube/own_write.h). */
 #include "../base/log.h"
-#include "saturation_state.h"
+#include "saturation_slo.h"
+#include "saturation_wake.h"
 
 static const int64_t scale_period_ns =
     15 * NS_PER_S; /* between attempts while replicas lag behind the target */
 
 /* ---- status */
 
-/* Keeps the answer while it is newer than the cache. A variant that is gone is no failure. */
+/* A variant that is gone is no failure. */
 static void on_status_written(struct reconcile *r, const struct kube_reply *reply)
 {
     struct saturation *s = r->context;
-    struct variant *v = saturation_find(s, r->ns, r->name);
-    if (!v || reply->reason == KUBE_NOT_FOUND)
+    struct variant *v = r->turn;
+    if (reply->reason == KUBE_NOT_FOUND)
         return;
     if (reply->failure) {
-        reconcile_fail(r, reply->failure);
+        reconcile_fail_call(r, reply);
         return;
     }
     const struct variant_record *record = cache_get(s->variant_records, r->ns, r->name);
-    str rv = json_text(json_at(reply->object, "metadata", "resourceVersion", NULL));
-    if (!record || str_eq(record->meta.rv, rv))
-        return; /* the cache already has it */
-    str status = json_to_str(r->arena, json_get(reply->object, "status"));
-    free(v->echo.before_rv);
-    free(v->echo.status);
-    v->echo = (struct variant_echo){ mem_dup(record->meta.rv.p, record->meta.rv.n),
-                                     mem_dup(status.p, status.n) };
+    if (record)
+        own_write_end(&v->status, reply, record->meta.rv,
+                      json_to_str(r->arena, json_get(reply->object, "status")));
 }
 
 static void write_status(struct reconcile *r, struct variant *v,
@@ -42,52 +37,34 @@ static void write_status(struct reconcile *r, struct variant *v,
         sat_status_patch(r->arena, old, view, record->generation, r->now_ns / NS_PER_S);
     if (!patch)
         return;
-    reconcile_call(r,
-                   &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
-                                           .resource = &variant_resource,
-                                           .ns = r->ns,
-                                           .name = r->name,
-                                           .subresource = "status",
-                                           .body = kube_status_body(r->arena, patch) },
-                   on_status_written);
+    reconcile_status_then(r, &saturation_variant_resource, patch, on_status_written);
 }
 
 /* ---- scale */
-
-static void emit_event(struct saturation *s, const struct variant *v, bool warning,
-                       const char *reason, str message)
-{
-    events_emit(manager_events(s->manager), &(struct event){ .resource = &variant_resource,
-                                                             .ns = v->ns,
-                                                             .name = v->name,
-                                                             .uid = v->uid,
-                                                             .warning = warning,
-                                                             .reason = reason,
-                                                             .message = message });
-}
 
 /* Logs and emits the result of a write to the scale subresource, and counts it against the rate
  * limits. */
 static void on_scaled(struct reconcile *r, const struct kube_reply *reply)
 {
     struct saturation *s = r->context;
-    struct variant *v = saturation_find(s, r->ns, r->name);
-    if (!v)
+    struct variant *v = r->turn;
+    if (reply->reason == KUBE_SUPERSEDED) /* the next turn of this variant decides */
         return;
     if (reply->failure) {
-        emit_event(s, v, true, "ScaleFailed", str_c(reply->failure));
+        saturation_emit(s, v, true, "ScaleFailed", str_c(reply->failure));
         if (reply->reason != KUBE_NOT_FOUND)
-            reconcile_fail(r, reply->failure);
+            reconcile_fail_call(r, reply);
         return;
     }
-    int to = (int)json_int(json_at(reply->object, "spec", "replicas", NULL), v->seen_wanted);
+    /* kube-apiserver omits the field of a scale to 0 */
+    int to = (int)json_int(json_at(reply->object, "spec", "replicas", NULL), 0);
     int64_t now_s = r->now_ns / NS_PER_S;
     log_info("workload scaled", KV("namespace", v->ns), KV("workload", v->spec.target_name),
              KV_INT("from", v->seen_wanted), KV_INT("to", to));
-    emit_event(s, v, false, "Scaled",
-               arena_printf(r->arena, "%s " STR_FMT " scaled from %d to %d replicas",
-                            saturation_is_statefulset(v) ? "StatefulSet" : "Deployment",
-                            STR_ARG(v->spec.target_name), v->seen_wanted, to));
+    saturation_emit(s, v, false, "Scaled",
+                    arena_printf(r->arena, STR_FMT " " STR_FMT " scaled from %d to %d replicas",
+                                 STR_ARG(saturation_kind_name(v)), STR_ARG(v->spec.target_name),
+                                 v->seen_wanted, to));
     scale_record_change(&v->history, now_s, v->seen_wanted, to);
     controller_add(s->engine, v->ns, v->spec.model); /* updates status.actuation.applied */
 }
@@ -97,11 +74,11 @@ static void write_scale(struct reconcile *r, struct variant *v, int replicas)
     reconcile_call(r,
                    &(struct kube_request){
                        .verb = KUBE_MERGE_PATCH,
-                       .resource = saturation_is_statefulset(v) ? &resource_statefulsets
-                                                                : &resource_deployments,
+                       .resource = saturation_get_resource(r->context, v),
                        .ns = v->ns,
                        .name = v->spec.target_name,
                        .subresource = "scale",
+                       .is_decision = true,
                        .body = arena_printf(r->arena, "{\"spec\":{\"replicas\":%d}}", replicas) },
                    on_scaled);
 }
@@ -113,9 +90,9 @@ static void scale_workload(struct reconcile *r, struct variant *v, const struct 
     struct saturation *s = r->context;
     if (saturation_get_bounds(s, v).hpa) {
         if (!v->warned_rival)
-            emit_event(s, v, true, "ActuationConflict",
-                       S("spec.actuation is Scale, but an HPA or ScaledObject also scales the "
-                         "workload; replicas are not written"));
+            saturation_emit(s, v, true, "ActuationConflict",
+                            S("spec.actuation is Scale, but an HPA or ScaledObject also scales the "
+                              "workload; replicas are not written"));
         v->warned_rival = true;
         return;
     }
@@ -123,6 +100,8 @@ static void scale_workload(struct reconcile *r, struct variant *v, const struct 
     v->seen_wanted = (int)MIN(w->wanted, (int64_t)SAT_REPLICAS_MAX);
     int next = scale_next_replicas(&v->history, &v->spec.behavior, r->now_ns / NS_PER_S,
                                    v->seen_wanted, v->desired);
+    if (!v->spec.has_behavior && saturation_slo_decides(v->model))
+        next = v->desired; /* it paces itself: five more minutes would only cost */
     if (next != v->seen_wanted)
         write_scale(r, v, next);
     if (next != v->desired)
@@ -137,10 +116,11 @@ struct reconciled saturation_reconcile(struct reconcile *r)
     struct variant *v = saturation_find(s, r->ns, r->name);
     const struct variant_record *record = cache_get(s->variant_records, r->ns, r->name);
     str why;
-    if (!v || !record)
+    if (!v)
         return reconciled();
+    r->turn = v;
     if (!saturation_is_managed(s, v, &why)) {
-        if (saturation_is_excluded(s, v) && v->decided) /* report it, and nothing more */
+        if (record && saturation_is_excluded(s, v) && v->decided) /* report it, nothing more */
             write_status(r, v, record, &v->shown.view);
         return reconciled();
     }
@@ -151,10 +131,12 @@ struct reconciled saturation_reconcile(struct reconcile *r)
                  KV("namespace", r->ns), KV("variant", r->name), KV("target", v->spec.target_name));
     else
         saturation_bind_workload(v, w);
-    if (!v->decided)
+    if (w && v->start.to)
+        saturation_wake_write(r, v, w);
+    if (!record || !v->decided)
         return reconciled(); /* the engine queues the variant once it has decided */
     write_status(r, v, record, &v->shown.view);
-    bool asleep = w && w->wanted == 0 && !(v->spec.has_min && v->spec.min == 0);
+    bool asleep = w && w->wanted == 0 && (v->start.to || !(v->spec.has_min && v->spec.min == 0));
     if (w && v->spec.writes_scale && v->shown.view.has_desired && !asleep)
         scale_workload(r, v, w);
     return reconciled();

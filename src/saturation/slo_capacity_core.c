@@ -19,11 +19,14 @@
  *           By Little's law n requests run at once at rate n*th0/(ITL* out + n w).
  *   seats   the same with 90 % of max-num-seqs.
  *   trust   1.5 times what was seen, at least 35 %: the model is not extrapolated far beyond experience.
- */
+ *
+ * Misses around that capacity: on the replica model a quarter of the goal's share misses at any load
+ * (answers of a few tokens behind a long prompt), the rest grows e times per 11 % of load. */
 #include "slo_parts_core.h"
 
 static const double kv_usable = 0.95, kv_deviations = 1, seats_usable = 0.9;
 static const double trust_factor = 1.5, trust_at_first = 0.35;
+static const double miss_avoidable = 0.75, miss_steepness = 9;
 static const double weight_min = 1e-9; /* a request without tokens still has a weight */
 
 struct request_weight {
@@ -77,24 +80,29 @@ static double rate_of_running(const struct slo_turn *t, const struct slo_speed *
 }
 
 /* The lowest of the limits above, in requests/s. */
-double slo_get_capacity(const struct slo_turn *t, size_t v, double margin, double surplus)
+double slo_get_capacity(struct slo_turn *t, size_t v, double margin)
 {
     const struct slo_speed *x = t->speed[v];
     const struct slo_variant *in = &t->in.variants[v];
     struct request_weight request = weigh_request(t->s, x, t->s->in_tokens, t->s->out_tokens);
-    double w = MAX(request.all, weight_min);
-    double rate = (x->th[0] - 1 / margin) / w;
-    if (rate <= 0)
+    double w = MAX(request.all, weight_min), by_itl = (x->th[0] - 1 / margin) / w;
+    t->queueing[v] = false;
+    if (by_itl <= 0)
         return 0;
-    rate = MIN(rate, limit_by_ttft(t, x, request.prompt, margin));
+    double rate = MIN(by_itl, limit_by_ttft(t, x, request.prompt, margin));
     if (in->kv_tokens > 0) {
         double fit = kv_usable * in->kv_tokens / request.context;
-        double z = kv_deviations * (1 + 0.5 * surplus);
-        double root = (sqrt(z * z + 4 * fit) - z) / 2;
+        double root = (sqrt(kv_deviations * kv_deviations + 4 * fit) - kv_deviations) / 2;
         rate = MIN(rate, rate_of_running(t, x, w, root * root));
     }
     if (in->max_seqs > 0)
         rate = MIN(rate, rate_of_running(t, x, w, seats_usable * in->max_seqs));
+    t->queueing[v] = rate < by_itl;
     double trusted = MAX(trust_factor * x->seen, trust_at_first);
     return MIN(rate, trusted * x->th[0] / w);
+}
+
+double slo_expect_misses(double goal, double load)
+{
+    return MIN(1, miss_avoidable * (1 - goal) * exp(miss_steepness * (load - 1)));
 }

@@ -2,7 +2,7 @@
  * targets?
  *
  * In one sentence: provide for the load expected at the time when a replica that is started now is
- * ready, plus a headroom learned from the policy's own forecast errors, with a capacity per replica
+ * ready, plus a headroom moved by the error budget, with a capacity per replica
  * that is learned from how its token speed falls with its load.
  *
  *     struct slo_state state;                  one per model, kept from cycle to cycle
@@ -87,11 +87,11 @@ struct slo_output {
     double horizon;                    /* s */
     double need;                       /* including headroom, reserve and backlog */
     double have;                       /* capacity of the current replicas */
-    double hold;        /* highest load expected up to the horizon; removals must leave this */
+    double headroom;                   /* factor on the forecast */
+    double level;       /* capacity to hold whatever the load is now; 0: the load is followed */
+    double hold;        /* highest need of the last start delay; removals must leave this */
     double margin;      /* share of the targets that is planned with */
-    double quantile;    /* of the forecast errors that the headroom covers */
     double used, spent; /* error budget within plan, and overall; 1: exactly as the goal allows */
-    bool additive;      /* the headroom is an amount, not a factor */
     char reason[SLO_REASON_ROOM];
 };
 
@@ -108,11 +108,14 @@ struct slo_speed {
     double start;         /* s from creation to ready */
     double added;         /* when a replica was last added; 0: never */
     uint32_t samples;
-    bool unfit; /* was SLO_UNFIT in the last cycle */
+    int reporting, steady; /* replicas in the last cycle; cycles since this number rose */
+    bool settled;          /* has samples of a whole minute */
+    bool unfit;            /* was SLO_UNFIT in the last cycle */
 };
 
 struct slo_load {
     float rate, in, out; /* requests/s and their mean tokens */
+    float need;          /* need of that cycle, divided by its demand; NaN: not known */
 };
 
 /* Loads are stored as measured, not weighed: the weights are still being learned, so every cycle
@@ -122,8 +125,11 @@ struct slo_state {
     uint32_t n; /* cycles with a known load; cycle k is entry k modulo SLO_RING of the rings */
     struct slo_load load[SLO_RING];
     double removed;    /* when replicas were last removed; 0: never */
+    double caught_up;  /* 1: once, what was ready was enough; 0: a cold start is not over */
     double dispersion; /* of arrivals: variance over mean of their counts; 1: Poisson */
     double miss, seen; /* requests, decaying: missed, total; only while the load was within plan */
+    double
+        overloaded; /* when the load was last beyond plan; 0: never; infinite: perhaps just now */
     double all_miss, all_seen;    /* the same for every cycle */
     double in_tokens, out_tokens; /* last known; 0: never */
     double context_factor;        /* KV tokens that a request holds, divided by in + out/2 */
@@ -133,6 +139,13 @@ struct slo_state {
 _Static_assert(sizeof(struct slo_state) <= 24 * 1024, "budget of a model's state");
 
 void slo_state_init(struct slo_state *s);
+
+/* Puts `n` past loads, oldest first, before those of the state, as far as there is room. Their `need`
+ * is not used. */
+void slo_state_replay(struct slo_state *s, const struct slo_load *loads, size_t n);
+
+/* Learns token means and speeds from a past cycle, and nothing else. Oldest first. */
+void slo_state_learn(struct slo_state *s, const struct slo_config *c, const struct slo_input *past);
 
 /* Sets the coefficients of a variant (slo_learn_core.c) before it was observed. No effect
  * afterwards. */

@@ -39,14 +39,23 @@
  *
  * Samples are taken only from a load that holds still: rates are means of a minute while the ITL
  * follows the moment, so a load that more than doubles within the minute pairs the one with the
- * other's past. */
+ * other's past. For the same reason nothing is learned for a minute after a replica was added: the
+ * rates of the new one cover part of a minute, its ITL does not. (Three such samples in the first
+ * minute of a state made the weight of a request half of what it was, for a quarter of an hour.)
+ * Nor is anything learned from a replica whose ITL is beyond 1.25 of its target: the line is needed
+ * below, and one that passes through an overload is 20 % too low there, since in an overload every
+ * iteration is full and below it they differ. */
 #include "slo_parts_core.h"
 
 static const double noise = 0.02, innovation_max = 1, forgetting = 0.995, busy_to_forget = 0.15;
 static const double default_start = 120; /* s: image there, weights loaded from a local disk */
 static const double prior[3] = { 3, 3, 3 }, prior_variance[3] = { 2.25, 9, 9 };
+static const double overload_speed = 0.8;
 static const double idle_min = 0.5, idle_max = 100, cost_min = 0.1, cost_max = 100;
-enum { SAMPLES_TO_DOUBT = 4 }; /* before that, a sample is not limited */
+enum {
+    SAMPLES_TO_DOUBT = 4, /* before that, a sample is not limited */
+    SETTLED_CYCLES = 4,   /* a minute, the window of the rates */
+};
 
 void slo_speed_init(struct slo_speed *x, uint64_t id)
 {
@@ -195,11 +204,30 @@ static void fit_speed(struct slo_speed *x, double y, const double z[3])
     solve_speed(x);
 }
 
+/* Whether to learn from this cycle. Before the first good sample others are better than none; they
+ * are dropped when it comes. */
+static bool take_sample(struct slo_speed *x, const struct slo_variant *v, double speed)
+{
+    x->steady = v->reporting > x->reporting ? 0 : MIN(x->steady + 1, SETTLED_CYCLES);
+    x->reporting = v->reporting;
+    if (!is_learnable(v))
+        return false;
+    bool steady = x->steady == SETTLED_CYCLES;
+    if (!steady || speed < overload_speed)
+        return !x->settled && (steady || x->samples < SAMPLES_TO_DOUBT);
+    if (!x->settled) {
+        memset(x->a, 0, sizeof(x->a));
+        memset(x->b, 0, sizeof(x->b));
+        x->settled = true;
+    }
+    return true;
+}
+
 void slo_learn_speed(struct slo_turn *t, size_t i)
 {
     struct slo_speed *x = t->speed[i];
     const struct slo_variant *v = &t->in.variants[i];
-    if (!is_learnable(v))
+    if (!take_sample(x, v, t->c->itl / v->itl))
         return;
     double context = observe_context(t->s, x, v);
     if (!(context > 0))

@@ -17,15 +17,17 @@ struct slo_turn {
     int target[SLO_VARIANTS_MAX];              /* its target */
     enum slo_fit fit[SLO_VARIANTS_MAX];
     double capacity[SLO_VARIANTS_MAX];
+    bool queueing[SLO_VARIANTS_MAX]; /* limited by cache, seats or prefill, not by the ITL */
     struct slo_output *out;
 
     uint32_t at;              /* this cycle's entry in the rings */
     double weighed[SLO_RING]; /* loads of the ring in busy replicas, by the current weights */
     double per_request;       /* weight of a mean request: busy seconds */
     int pool;                 /* replicas of the model, at least 1 */
-    double surplus;           /* error budget used beyond plan, in [-1, 1]; 0: as planned */
     double ready_capacity;    /* of the replicas that serve */
-    bool has_alternative;     /* a fitting variant can grow: unfit ones do not count */
+    int watched;          /* cycles before this one whose need is known, of the last start delay */
+    bool knows_hold;      /* that of all of them is */
+    bool has_alternative; /* a fitting variant can grow: unfit ones do not count */
 };
 
 static inline double slo_clamp(double x, double low, double high)
@@ -48,18 +50,17 @@ void slo_learn_speed(struct slo_turn *t, size_t v);
 /* A load in busy replicas of the reference variant. */
 double slo_weigh_load(const struct slo_state *s, struct slo_load load);
 /* Requests/s that a replica carries within the targets, planning with `margin` of them. 0: none. */
-double slo_get_capacity(const struct slo_turn *t, size_t v, double margin, double surplus);
+double slo_get_capacity(struct slo_turn *t, size_t v, double margin);
+/* Share of requests that miss a target at `load` times the capacity. */
+double slo_expect_misses(double goal, double load);
 
 /* ---- slo_forecast_core.c */
-/* out->forecast; out->need, which the load will not exceed at the horizon; out->hold, until then. */
+/* out->forecast, headroom, level; out->need: the capacity to hold at the horizon. */
 void slo_forecast_load(struct slo_turn *t);
-
-/* How much higher the quantile of `hold` is than that of `need`: a wrong removal costs a start
- * delay, an unneeded addition only money. */
-#define SLO_KEEP_EXTRA 0.1
 
 /* ---- slo_plan_core.c */
 void slo_plan_capacity(struct slo_turn *t); /* fit and capacity of each variant; out->have */
+void slo_plan_cold(struct slo_turn *t);     /* raises out->need until a cold start is over */
 void slo_plan_backlog(struct slo_turn *t);  /* adds to out->need what drains the gateway's queue */
 void slo_plan_up(struct slo_turn *t);
 int slo_plan_down(struct slo_turn *t); /* replicas removed */

@@ -19,6 +19,8 @@ const char *const sat_condition_names[SAT_CONDITION_N] = {
     [SAT_TARGET_RESOLVED] = "TargetResolved",
     [SAT_METRICS_AVAILABLE] = "MetricsAvailable",
     [SAT_OPTIMIZATION_READY] = "OptimizationReady",
+    [SAT_ACTIVE] = "Active",
+    [SAT_RESOURCE_CONSTRAINED] = "ResourceConstrained",
 };
 
 /* ---- what counts as a change */
@@ -95,9 +97,9 @@ bool sat_view_is_same(const struct sat_view *x, const struct sat_view *y)
         if (!is_same_condition(&x->conditions[i], &y->conditions[i]))
             return false;
     return str_eq(x->accelerator, y->accelerator) && x->has_current == y->has_current &&
-           x->current == y->current && x->wanted == y->wanted && x->cost == y->cost &&
-           is_same_load(&x->load, &y->load) && x->has_desired == y->has_desired &&
-           x->desired == y->desired && x->applied == y->applied;
+           x->gone == y->gone && x->current == y->current && x->wanted == y->wanted &&
+           x->cost == y->cost && is_same_load(&x->load, &y->load) &&
+           x->has_desired == y->has_desired && x->desired == y->desired && x->applied == y->applied;
 }
 
 /* ---- allocations */
@@ -234,7 +236,9 @@ struct json *sat_status_patch(struct arena *a, const struct json *old, const str
     struct json *status = json_copy(a, old);
     struct writing w = { .a = a, .status = status, .generation = generation, .now_s = now_s };
     bool shown = view->accelerator.n >= 2; /* the schema requires two characters */
-    if (shown && view->has_current)
+    if (view->gone)
+        json_del(status, S("currentAlloc"));
+    else if (shown && view->has_current)
         set_current(a, status, view);
     if (shown && view->has_desired) {
         w.changed = set_desired(a, status, view, now_s);

@@ -17,6 +17,8 @@ enum sat_condition_type {
     SAT_TARGET_RESOLVED,
     SAT_METRICS_AVAILABLE,
     SAT_OPTIMIZATION_READY,
+    SAT_ACTIVE,
+    SAT_RESOURCE_CONSTRAINED,
     SAT_CONDITION_N
 };
 
@@ -33,6 +35,7 @@ struct sat_view {
     int current, wanted; /* replicas that exist, and spec.replicas of the workload */
     double cost;         /* per replica */
     struct sat_load_view load;
+    bool gone; /* the workload does not exist: the status shows no replicas of it */
     bool has_desired;
     int desired;
     bool applied;

@@ -238,6 +238,7 @@ struct decision_basis {
     const struct sat_analysis *analysis;
     int needed; /* 0: WVA's rules, which do not compute it */
     int total;  /* replicas of the model that exist or are coming, without those that are stuck */
+    bool lacks; /* the targets are less than the load needs: bounds prevent more */
 };
 
 /* The target of a variant before the load is considered. */
@@ -284,9 +285,12 @@ static str reason_for(struct plan *p, size_t i, const struct decision_basis *j)
     if (p->target[i] < base && !j->needed)
         return S("scale-down: the load fits on one replica less");
     if (p->target[i] > base)
-        return arena_printf(
-            p->arena, "scale-up: the load needs %d replicas of the model, it has %d; " STR_FMT,
-            j->needed, j->total, STR_ARG(j->analysis->scale_up_reason));
+        return arena_printf(p->arena,
+                            "scale-up: the load needs %d replicas of the model, it has %d; " STR_FMT
+                            "%s",
+                            j->needed, j->total, STR_ARG(j->analysis->scale_up_reason),
+                            j->lacks && p->target[i] >= get_maximum(s) ? "; limited by maxReplicas"
+                                                                       : "");
     if (p->target[i] < base)
         return arena_printf(p->arena,
                             "scale-down: the load needs %d replicas of the model, it has %d",
@@ -346,6 +350,10 @@ struct sat_targets sat_decide(struct arena *a, const struct sat_config *config,
         add_replicas(&p, missing);
     else if (!analysis->scale_up && j.needed < total && !moving && all_report && !analysis->keep.n)
         remove_replicas(&p, total - j.needed);
+    int planned = 0;
+    for (size_t i = 0; i < n; i++)
+        planned += p.target[i] - p.states[i]->stuck;
+    j.lacks = planned < j.needed;
     struct sat_targets result = make_targets(&p, &j);
     result.in_transition = moving;
     return result;

@@ -53,7 +53,7 @@ struct sat_targets sat_decide(struct arena *a, const struct sat_config *config,
 
 /* WVA's rules, for comparison: one step of one variant per cycle, and a lock on the whole model
  * (2026) or on the variant (seed era) until the target is reached. */
-enum sat_era { SAT_ERA_SEED, SAT_ERA_2026 };
+enum sat_era { SAT_ERA_SEED, SAT_ERA_2026, SAT_ERA_09 };
 struct sat_targets sat_decide_compat(struct arena *a, enum sat_era era,
                                      const struct sat_analysis *analysis,
                                      const struct sat_state *states, size_t n);

@@ -18,6 +18,16 @@ str sat_accelerator_name(str product)
     return (str){ start, model.n + 1 + version.n };
 }
 
+struct text_pair *sat_label_pairs(struct arena *a, const struct labels *labels, size_t *ret_n)
+{
+    size_t n = labels ? labels->n : 0;
+    struct text_pair *pairs = arena_array(a, n, sizeof(*pairs));
+    for (size_t i = 0; i < n; i++)
+        pairs[i] = (struct text_pair){ word_str(labels->at[i].key), word_str(labels->at[i].value) };
+    *ret_n = n;
+    return pairs;
+}
+
 static int by_name(const void *a, const void *b)
 {
     const struct text_pair *x = a, *y = b;

@@ -5,6 +5,7 @@
 
 #include "../base/arena.h"
 #include "../base/buf.h"
+#include "../json/intern.h"
 
 /* The short name in a node's product label, a slice of `product`: A100 for NVIDIA-A100-PCIE-80GB,
  * Gaudi-2 for Intel-Gaudi-2-96GB. A name without a hyphen is returned unchanged. */
@@ -13,6 +14,9 @@ str sat_accelerator_name(str product);
 struct text_pair {
     str name, value;
 };
+
+/* Labels as pairs of slices; none for NULL. */
+struct text_pair *sat_label_pairs(struct arena *a, const struct labels *labels, size_t *ret_n);
 
 /* The cache key of a query: "query:a=1,b=2" with sorted names; only the query without pairs. */
 void sat_cache_key(struct buf *out, str query, const struct text_pair *pairs, size_t n);

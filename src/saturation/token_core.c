@@ -16,9 +16,8 @@ static const double default_scale_up = 0.85, default_scale_down = 0.70;
 
 /* ---- one replica */
 
-/* Tokens in use when a batch is as full as the command line allows; 0: unknown. A request holds its
- * prompt and, on average, half of its answer. */
-static int64_t derived_capacity(const struct sat_vllm_args *args, double in, double out)
+/* A request holds its prompt and, on average, half of its answer. */
+int64_t sat_token_derived(const struct sat_vllm_args *args, double in, double out)
 {
     double batched = (double)sat_vllm_batched_tokens(args);
     if (!(out > 0) || !(batched > 0))
@@ -28,7 +27,7 @@ static int64_t derived_capacity(const struct sat_vllm_args *args, double in, dou
     return tokens > 0 && tokens < 0x1p53 ? (int64_t)tokens : 0;
 }
 
-static int64_t within_threshold(double tokens, double threshold)
+int64_t sat_token_usable(double tokens, double threshold)
 {
     double usable = floor(tokens * threshold);
     return usable > 0 && usable < 0x1p53 ? (int64_t)usable : 0;
@@ -40,7 +39,8 @@ static int64_t compute_bound(struct sat_token_store *store, const struct sat_tok
                              const struct sat_token_replica *r, int64_t memory_bound)
 {
     struct sat_token_history *history =
-        sat_token_get_history(store, in->model, r->accelerator, r->output_tokens);
+        sat_token_get_history(store, in->model, (struct sat_token_hardware){ r->accelerator, -1 },
+                              r->output_tokens);
     if (r->queue >= floor(in->queue_threshold) && r->in_use > 0) {
         sat_token_history_add(history, r->in_use);
         return r->in_use;
@@ -51,7 +51,7 @@ static int64_t compute_bound(struct sat_token_store *store, const struct sat_tok
     struct sat_token_variant variant = { in->ns, in->model, r->variant };
     const struct sat_token_record *record = sat_token_find(store, variant);
     int64_t derived = record && record->has_args
-                          ? derived_capacity(&record->args, r->input_tokens, r->output_tokens)
+                          ? sat_token_derived(&record->args, r->input_tokens, r->output_tokens)
                           : 0;
     return derived > 0 ? derived : memory_bound;
 }
@@ -63,13 +63,9 @@ static double demand_of(const struct sat_token_replica *r)
 
 /* ---- one variant */
 
-struct means {
-    double in, out, hit;
-};
-
-static struct means model_means(const struct sat_token_input *in)
+struct sat_token_means sat_token_model_means(const struct sat_token_input *in)
 {
-    struct means m = { 0 };
+    struct sat_token_means m = { 0 };
     size_t n = 0;
     for (size_t i = 0; i < in->replica_n; i++) {
         const struct sat_token_replica *r = &in->replicas[i];
@@ -81,7 +77,7 @@ static struct means model_means(const struct sat_token_input *in)
         n++;
     }
     if (n)
-        m = (struct means){ m.in / (double)n, m.out / (double)n, m.hit / (double)n };
+        m = (struct sat_token_means){ m.in / (double)n, m.out / (double)n, m.hit / (double)n };
     return m;
 }
 
@@ -91,7 +87,7 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static int64_t median(int64_t *values, size_t n)
+int64_t sat_token_median(int64_t *values, size_t n)
 {
     qsort(values, n, sizeof(*values), by_size);
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
@@ -100,7 +96,7 @@ static int64_t median(int64_t *values, size_t n)
 /* Capacity of a variant without reporting replicas: its last measurement, or what its template and
  * a similar variant imply. */
 static int64_t known_capacity(const struct sat_token_store *store, const struct sat_token_input *in,
-                              const struct sat_token_state *state, struct means means)
+                              const struct sat_token_state *state, struct sat_token_means means)
 {
     struct sat_token_variant variant = { in->ns, in->model, state->variant };
     const struct sat_token_record *record = sat_token_find(store, variant);
@@ -108,12 +104,12 @@ static int64_t known_capacity(const struct sat_token_store *store, const struct 
         return 0;
     if (record->live)
         return record->effective;
-    int64_t capacity = derived_capacity(&record->args, means.in, means.out);
+    int64_t capacity = sat_token_derived(&record->args, means.in, means.out);
     if (!capacity)
         capacity = sat_vllm_batched_tokens(&record->args);
     if (record->args.gpu_blocks_override > 0) {
         double tokens = (double)record->args.gpu_blocks_override * (double)record->args.block_size;
-        capacity = MIN(capacity, within_threshold(tokens, in->kv_threshold));
+        capacity = MIN(capacity, sat_token_usable(tokens, in->kv_threshold));
     }
     const struct sat_token_record *alike = sat_token_find_alike(store, record);
     return alike ? MIN(capacity, alike->effective) : capacity;
@@ -137,7 +133,7 @@ static int64_t *measure_replicas(struct arena *a, struct sat_token_store *store,
         const struct sat_token_replica *r = &in->replicas[i];
         if (r->capacity <= 0)
             continue;
-        int64_t memory = within_threshold((double)r->capacity, in->kv_threshold);
+        int64_t memory = sat_token_usable((double)r->capacity, in->kv_threshold);
         int64_t compute = compute_bound(store, in, r, memory);
         effective[i] = MIN(memory, compute);
         const struct sat_token_state *state = state_of(in, r->variant);
@@ -166,11 +162,11 @@ static bool sum_replicas(struct arena *a, const struct sat_token_input *in,
         v->demand += demand_of(r);
         known[n++] = effective[i];
     }
-    v->per_replica = n ? median(known, n) : 0;
+    v->per_replica = n ? sat_token_median(known, n) : 0;
     return n > 0;
 }
 
-static double waiting_demand(const struct sat_token_input *in, struct means means)
+static double waiting_demand(const struct sat_token_input *in, struct sat_token_means means)
 {
     double prompt = fmax(in->waiting_bytes / 4, in->waiting_requests * means.in);
     return prompt * (1 - means.hit) + in->waiting_requests * means.out;
@@ -189,8 +185,10 @@ static void set_required(struct sat_token_analysis *t, const struct sat_token_in
 struct sat_token_analysis sat_token_analyze(struct arena *a, struct sat_token_store *store,
                                             const struct sat_token_input *in)
 {
+    if (in->rules == TOKEN_AUG2026)
+        return sat_token_analyze_roles(a, store, in);
     struct sat_token_analysis t = { arena_array(a, in->state_n, sizeof(*t.variants)), in->state_n };
-    struct means means = model_means(in);
+    struct sat_token_means means = sat_token_model_means(in);
     const int64_t *effective = measure_replicas(a, store, in);
     double anticipated = 0;
     for (size_t i = 0; i < in->state_n; i++) {

@@ -24,10 +24,16 @@ struct sat_token_hardware {
     int64_t gpus_per_replica;
 };
 
+/* Which version of WVA to follow. TOKEN_AUG2026 (the 0.9 line) knows roles, counts the instances
+ * that report rather than replicas, and estimates replicas that do not report their cache size. */
+enum sat_token_rules { TOKEN_FEB2026, TOKEN_AUG2026 };
+
 /* Stores what the pod template implies, for the time before a replica reports. */
 void sat_token_store_template(struct sat_token_store *store, struct sat_token_variant variant,
                               struct sat_token_hardware hardware, const struct sat_vllm_args *args);
-void sat_token_store_remove(struct sat_token_store *store, struct sat_token_variant variant);
+
+/* Drops the record of a variant, when it is deleted or its template changed. */
+void sat_token_store_forget(struct sat_token_store *store, struct sat_token_variant variant);
 
 struct sat_token_replica {
     str variant, accelerator;
@@ -36,11 +42,19 @@ struct sat_token_replica {
     int64_t capacity, in_use;           /* tokens of the KV cache; capacity 0: unknown */
     double input_tokens, output_tokens; /* means per request */
     double hit_rate;                    /* of the prefix cache */
+    double kv_usage;                    /* share of the KV cache; for TOKEN_AUG2026 */
 };
 
 struct sat_token_state {
     str variant;
     int64_t current, pending, gpus_per_replica;
+    /* For TOKEN_AUG2026: */
+    str role; /* "" or "both", "prefill", "decode" */
+    /* Hardware and cost of the spec. WVA knows only what replicas report; without a replica both
+     * are unknown to it, and the variant looks free. */
+    bool has_spec;
+    str accelerator;
+    double cost;
 };
 
 struct sat_token_input {
@@ -52,6 +66,7 @@ struct sat_token_input {
     const struct sat_token_state *states;
     size_t state_n;
     double waiting_requests, waiting_bytes; /* in front of the scheduler; 0: none */
+    enum sat_token_rules rules;
 };
 
 struct sat_token_capacity {
@@ -59,13 +74,24 @@ struct sat_token_capacity {
     double cost;
     int64_t ready, pending, per_replica;
     double supply, demand, utilization; /* tokens; supply counts ready replicas only */
+    str role;
+    const char *label; /* where the capacity comes from: P1-obs, P2-hist, ...; no-data: unknown */
+};
+
+struct sat_token_role {
+    str role;
+    double supply, demand, anticipated;
+    double required, spare;
 };
 
 struct sat_token_analysis {
     struct sat_token_capacity *variants; /* in the order of the states */
     size_t n;
     double supply, demand, utilization;
-    double required, spare; /* tokens */
+    double required, spare;       /* tokens */
+    double anticipated;           /* supply when pending replicas are ready */
+    struct sat_token_role *roles; /* sorted; empty unless a variant is for prefill or decode */
+    size_t role_n;
 };
 
 struct sat_token_analysis sat_token_analyze(struct arena *a, struct sat_token_store *store,

@@ -1,6 +1,11 @@
-/* Records and histories of the token analyzer: see token_store.h. Records own their texts; the maps
- * own the records. */
+/* Records and histories of the token analyzer: see token_store.h.
+ *
+ * A record is what is known of a variant: its hardware, the flags of its template, and the capacity that was
+ * measured. A history is the recent load of one kind of workload, keyed by model, hardware and length of
+ * answers, since these decide how many tokens fit. Records own their texts; the maps own the records. */
 #include "token_store.h"
+
+#include <inttypes.h>
 
 /* ---- records */
 
@@ -49,6 +54,15 @@ static void replace_record(struct sat_token_store *store, struct sat_token_varia
         free_record(old);
 }
 
+void sat_token_store_forget(struct sat_token_store *store, struct sat_token_variant variant)
+{
+    struct sat_token_record *r = sat_token_find(store, variant);
+    if (!r)
+        return;
+    map_del(&store->records, r->key);
+    free_record(r);
+}
+
 static bool is_same_hardware(const struct sat_token_record *r, struct sat_token_hardware h)
 {
     return str_eq(r->accelerator, h.accelerator) && r->gpus_per_replica == h.gpus_per_replica;
@@ -84,14 +98,6 @@ void sat_token_store_template(struct sat_token_store *store, struct sat_token_va
     replace_record(store, variant, &value);
 }
 
-void sat_token_store_remove(struct sat_token_store *store, struct sat_token_variant variant)
-{
-    auto_arena struct arena scratch = { 0 };
-    struct sat_token_record *r = map_del(&store->records, record_key(&scratch, variant));
-    if (r)
-        free_record(r);
-}
-
 const struct sat_token_record *sat_token_find_alike(const struct sat_token_store *store,
                                                     const struct sat_token_record *record)
 {
@@ -118,11 +124,13 @@ static const char *answer_length(double output_tokens)
 }
 
 struct sat_token_history *sat_token_get_history(struct sat_token_store *store, str model,
-                                                str accelerator, double output_tokens)
+                                                struct sat_token_hardware hardware,
+                                                double output_tokens)
 {
     auto_arena struct arena scratch = { 0 };
-    str key = arena_printf(&scratch, STR_FMT "|" STR_FMT "|%s", STR_ARG(model),
-                           STR_ARG(accelerator), answer_length(output_tokens));
+    str key = arena_printf(&scratch, STR_FMT "|" STR_FMT "|%" PRId64 "|%s", STR_ARG(model),
+                           STR_ARG(hardware.accelerator), hardware.gpus_per_replica,
+                           answer_length(output_tokens));
     struct sat_token_history *h = map_get(&store->histories, key);
     if (h)
         return h;

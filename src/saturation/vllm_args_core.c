@@ -1,4 +1,12 @@
-/* See vllm_args_core.h. */
+/* Which flags a model server was started with, read from the containers of its pods; see vllm_args_core.h.
+ *
+ * Commands come in three forms, all of which occur in the field: a list of words, a shell with a script (["sh",
+ * "-c", "vllm serve ..."]), and a mixture of command and args. Flags may be "--name value" or "--name=value",
+ * with hyphens or underscores. Unknown flags are skipped, and a value that is not a number leaves the default:
+ * the server has its own opinion about it, and its metrics will show which.
+ *
+ * Defaults are those of vLLM and SGLang. They matter, because two variants can share a measured capacity only
+ * if everything that decides the size of the KV cache is the same (sat_vllm_args_alike). */
 #include "vllm_args_core.h"
 
 #include "text_core.h"
@@ -62,7 +70,9 @@ static void read_flag(struct sat_vllm_args *args, str name, str value, bool give
         args->kv_cache_dtype = value;
 }
 
-static void read_words(struct sat_vllm_args *args, struct sat_words w)
+typedef void read_flag_fn(struct sat_vllm_args *args, str name, str value, bool given);
+
+static void read_words(struct sat_vllm_args *args, struct sat_words w, read_flag_fn *apply)
 {
     for (size_t i = 0; i < w.n; i++) {
         if (!str_starts(w.at[i], S("--")))
@@ -71,9 +81,9 @@ static void read_words(struct sat_vllm_args *args, struct sat_words w)
         size_t equals = str_find_char(word, '=');
         bool next = equals == SIZE_MAX && i + 1 < w.n && !str_starts(w.at[i + 1], S("--"));
         if (equals != SIZE_MAX)
-            read_flag(args, str_upto(word, equals), str_from(word, equals + 1), true);
+            apply(args, str_upto(word, equals), str_from(word, equals + 1), true);
         else
-            read_flag(args, word, next ? w.at[i + 1] : S(""), next);
+            apply(args, word, next ? w.at[i + 1] : S(""), next);
         i += next;
     }
 }
@@ -105,10 +115,95 @@ struct sat_vllm_args sat_vllm_args_parse(struct arena *a, const struct json *con
     for (size_t i = 0; i < json_len(containers); i++)
         read_engine(&args, json_item(containers, i));
     for (size_t i = 0; i < json_len(containers); i++)
-        read_words(&args, container_words(a, json_item(containers, i)));
+        read_words(&args, container_words(a, json_item(containers, i)), read_flag);
     return args;
 }
 
+/* ---- SGLang */
+
+/* "--chunked-prefill-size -1" turns chunking off; a positive size is that of a batch. */
+static void read_sglang_flag(struct sat_vllm_args *args, str name, str value, bool given)
+{
+    const struct {
+        const char *name;
+        int64_t *target;
+    } numbers[] = {
+        { "page-size", &args->block_size },
+        { "tp", &args->tensor_parallel },
+        { "tp-size", &args->tensor_parallel },
+        { "tensor-parallel-size", &args->tensor_parallel },
+        { "max-running-requests", &args->max_seqs },
+        { "max-total-tokens", &args->kv_tokens_override },
+        { "context-length", &args->max_model_len },
+        { "max-prefill-tokens", &args->max_batched_tokens },
+    };
+    for (size_t i = 0; given && i < countof(numbers); i++)
+        if (is_flag(name, numbers[i].name))
+            (void)str_to_i64(value, numbers[i].target); /* unchanged if it is not a number */
+    int64_t chunk;
+    if (given && is_flag(name, "chunked-prefill-size") && str_to_i64(value, &chunk) == 0) {
+        args->chunked_prefill = chunk > 0;
+        args->max_batched_tokens = chunk > 0 ? chunk : args->max_batched_tokens;
+    }
+    if (given && is_flag(name, "mem-fraction-static"))
+        (void)str_to_f64(value, &args->gpu_memory_utilization);
+    if (given && is_flag(name, "kv-cache-dtype"))
+        args->kv_cache_dtype = value;
+    if (is_flag(name, "disable-cuda-graph"))
+        args->enforce_eager = true;
+}
+
+struct sat_vllm_args sat_sglang_args_parse(struct arena *a, const struct json *containers)
+{
+    struct sat_vllm_args args = {
+        .gpu_memory_utilization = 0.9,
+        .block_size = 1,
+        .kv_cache_dtype = S("auto"),
+        .tensor_parallel = 1,
+        .max_seqs = 256,
+        .v1_engine = true,
+        .chunked_prefill = true,
+        .sglang = true,
+    };
+    for (size_t i = 0; i < json_len(containers); i++)
+        read_words(&args, container_words(a, json_item(containers, i)), read_sglang_flag);
+    return args;
+}
+
+static str lower_text(struct arena *a, str text)
+{
+    char *copy = arena_alloc(a, text.n + 1);
+    for (size_t i = 0; i < text.n; i++)
+        copy[i] = text.p[i] >= 'A' && text.p[i] <= 'Z' ? (char)(text.p[i] + 32) : text.p[i];
+    return (str){ copy, text.n };
+}
+
+static bool mentions(str text, const char *word)
+{
+    return str_find(text, str_c(word)) != SIZE_MAX;
+}
+
+/* By the image's name or by the command; anything else is taken for vLLM. */
+bool sat_is_sglang(struct arena *a, const struct json *containers)
+{
+    for (size_t i = 0; i < json_len(containers); i++) {
+        const struct json *c = json_item(containers, i);
+        if (mentions(lower_text(a, json_text(json_get(c, "image"))), "sglang"))
+            return true;
+        const struct json *lists[] = { json_get(c, "command"), json_get(c, "args") };
+        auto_buf struct buf line = { 0 };
+        for (size_t l = 0; l < countof(lists); l++)
+            for (size_t w = 0; w < json_len(lists[l]); w++)
+                buf_printf(&line, "%s" STR_FMT, line.n ? " " : "",
+                           STR_ARG(json_text(json_item(lists[l], w))));
+        str words = lower_text(a, buf_str(&line));
+        if (mentions(words, "sglang.launch_server") || mentions(words, "sglang serve"))
+            return true;
+    }
+    return false;
+}
+
+/* The size of a batch that the server uses if the flag is not set, which depends on the engine and on chunking. */
 int64_t sat_vllm_batched_tokens(const struct sat_vllm_args *args)
 {
     enum { V1_CHUNK = 8192, V0_CHUNK = 2048 };
@@ -123,7 +218,8 @@ bool sat_vllm_args_alike(const struct sat_vllm_args *a, const struct sat_vllm_ar
 {
     return a->gpu_memory_utilization == b->gpu_memory_utilization &&
            a->block_size == b->block_size && str_eq(a->kv_cache_dtype, b->kv_cache_dtype) &&
-           a->tensor_parallel == b->tensor_parallel &&
+           a->tensor_parallel == b->tensor_parallel && a->sglang == b->sglang &&
+           a->kv_tokens_override == b->kv_tokens_override &&
            a->gpu_blocks_override == b->gpu_blocks_override &&
            sat_vllm_batched_tokens(a) == sat_vllm_batched_tokens(b);
 }

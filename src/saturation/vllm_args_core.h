@@ -15,11 +15,18 @@ struct sat_vllm_args {
     int64_t max_batched_tokens;  /* as configured; 0: unset */
     int64_t max_seqs, max_model_len;
     bool enforce_eager, v1_engine, chunked_prefill;
+    bool sglang;                /* the settings are SGLang's */
+    int64_t kv_tokens_override; /* SGLang: size of the KV cache; 0: it decides */
 };
 
 /* `containers` is the list in a pod template. The last occurrence of a flag wins, also across
  * containers; an invalid number leaves the default. */
 struct sat_vllm_args sat_vllm_args_parse(struct arena *a, const struct json *containers);
+
+/* The same for SGLang, whose flags have other names. */
+struct sat_vllm_args sat_sglang_args_parse(struct arena *a, const struct json *containers);
+/* Whether a container runs SGLang, by its image or its command. */
+bool sat_is_sglang(struct arena *a, const struct json *containers);
 
 int64_t sat_vllm_batched_tokens(
     const struct sat_vllm_args *args); /* as configured, else vLLM's default */

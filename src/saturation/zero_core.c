@@ -107,7 +107,7 @@ struct zero_load zero_table_load(struct arena *a, const struct json *data,
     return result;
 }
 
-const struct zero_entry *zero_table_find(const struct zero_table *table, str model)
+static const struct zero_entry *zero_table_find(const struct zero_table *table, str model)
 {
     struct zero_entry key = { .model = model };
     return table->n ? bsearch(&key, table->at, table->n, sizeof(*table->at), by_model) : NULL;

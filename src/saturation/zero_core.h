@@ -27,8 +27,6 @@ struct zero_load {
 struct zero_load zero_table_load(struct arena *a, const struct json *data,
                                  const struct zero_table *before);
 
-const struct zero_entry *zero_table_find(const struct zero_table *table, str model);
-
 /* `otherwise` is used if neither the entry of the model nor `default` sets it. */
 bool zero_enabled(const struct zero_table *table, str model, bool otherwise);
 int64_t zero_retention_ns(const struct zero_table *table, str model); /* default: 10 minutes */
