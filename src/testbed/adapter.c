@@ -1,4 +1,8 @@
-/* See adapter.h. */
+/* The metrics page that autoscalers read external metrics from: see adapter.h.
+ *
+ * One GET is in flight at a time; its answer sets the timer of the next, so a slow server is never asked
+ * twice. A failed read keeps the last page, which becomes stale after a minute: missing metrics are then
+ * reported as missing (NaN), never as 0, because 0 would scale down. */
 #include "adapter.h"
 
 #include "../base/clock.h"
@@ -7,31 +11,31 @@
 
 #include <math.h>
 
-static const int64_t every_ns = 5 * NS_PER_S, stale_ns = 60 * NS_PER_S;
+static const int64_t fetch_period_ns = 5 * NS_PER_S, stale_ns = 60 * NS_PER_S;
 
-static void fetch(struct timer *timer);
+static void fetch_page(struct timer *timer);
 
-static void fetched(void *context, const struct http_response *response, const err_t *failure)
+static void receive_page(void *context, const struct http_response *response, const err_t *failure)
 {
     struct adapter *a = context;
     a->call = NULL;
     if (failure) {
-        log_debug("the page of metrics was not read", KV_C("why", failure->text));
+        log_debug("cannot read the metrics page; retrying", KV_C("error", failure->text));
     } else if (response->status == 200) {
         buf_clear(&a->page);
         buf_put(&a->page, response->body);
         a->read_ns = loop_mono_ns(a->loop);
     }
-    timer_set(a->loop, &a->again, loop_mono_ns(a->loop) + every_ns, fetch);
+    timer_set(a->loop, &a->again, loop_mono_ns(a->loop) + fetch_period_ns, fetch_page);
 }
 
-static void fetch(struct timer *timer)
+static void fetch_page(struct timer *timer)
 {
     struct adapter *a = container_of(timer, struct adapter, again);
     a->call = http_client_fetch(a->client, &(struct http_fetch){ .method = S("GET"),
                                                                  .target = S("/metrics"),
                                                                  .max_body_bytes = 16 << 20,
-                                                                 .on_done = fetched,
+                                                                 .on_done = receive_page,
                                                                  .context = a });
 }
 
@@ -44,7 +48,7 @@ int adapter_start(struct adapter *a, struct loop *loop, const char *url, err_t *
         http_client_new(loop, &(struct http_client_options){ .url = str_c(url) }, &a->client, e);
     if (r < 0)
         return err_wrap(e, "--testbed-metrics-url");
-    timer_set(loop, &a->again, loop_mono_ns(loop), fetch);
+    timer_set(loop, &a->again, loop_mono_ns(loop), fetch_page);
     return 0;
 }
 
@@ -57,9 +61,9 @@ void adapter_done(struct adapter *a)
     buf_done(&a->page);
 }
 
-struct search {
+struct search { /* the sum of the series with this name and these labels */
     str name;
-    const struct json *labels;
+    const struct json *labels; /* an object of strings; borrowed */
     double sum;
     bool found;
 };

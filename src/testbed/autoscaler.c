@@ -1,5 +1,21 @@
-/* HorizontalPodAutoscalers on Deployments: every 15 seconds the model (hpa_model.h) gets the metrics
- * (autoscaler_metrics.c) and sets the number of replicas. */
+/* The HorizontalPodAutoscaler controller of the simulated cluster. Every 15 seconds, the default period of
+ * kube-controller-manager, and whenever its object changes:
+ *
+ *     spec.metrics  --autoscaler_metrics.c--> hpa_metric --+
+ *     spec.behavior --read_rules-----------> hpa_rules  --+--> hpa_model_decide --> desired
+ *                                            history    --+
+ *     desired != spec.replicas of the target:    PATCH deployments/NAME/scale
+ *     status differs from the cached one:        PATCH status
+ *
+ * The arithmetic is in hpa_model.c, which knows nothing of the API; this file reads specs and writes
+ * answers. Nothing is written when nothing changed.
+ *
+ * The history behind stabilization windows and scaling policies (struct autoscaler_memory, owned by
+ * `cluster.histories`) is kept in memory only, as in Kubernetes: after a restart, hpa_model_decide() takes the
+ * current count for the first recommendation, so a restart never scales down at once. Histories of deleted
+ * autoscalers stay until the testbed stops.
+ *
+ * Left out: targets other than Deployments, and more than METRICS_MAX metrics. */
 #include "cluster.h"
 
 #include "../base/clock.h"
@@ -14,14 +30,14 @@ struct autoscaler {
     struct record meta;
     str target_kind, target;
     int64_t min, max, generation;
-    str metrics, behavior; /* raw */
-    int64_t shown_current, shown_desired, observed;
-    str shown_metrics; /* raw */
+    str metrics, behavior;                          /* raw JSON */
+    int64_t shown_current, shown_desired, observed; /* as the status has them */
+    str shown_metrics;                              /* raw status.currentMetrics */
 };
 
-struct readings { /* of one turn */
+struct readings { /* of one reconciliation */
     struct hpa_metric metrics[METRICS_MAX];
-    struct json *current; /* status.currentMetrics */
+    struct json *current; /* status.currentMetrics, in the arena of the reconciliation */
 };
 
 static const struct field autoscaler_fields[] = {
@@ -42,23 +58,24 @@ static const struct cache_spec autoscaler_cache = {
     .resource = &resource_hpas, .keep = FIELDS(struct autoscaler, autoscaler_fields)
 };
 
-struct hpa_memory {
+struct autoscaler_memory {
     struct hpa_history history;
     char key[]; /* namespace/name */
 };
 
-void hpa_memory_free(struct hpa_memory *memory)
+void autoscaler_memory_free(struct autoscaler_memory *memory)
 {
-    hpa_history_done(&memory->history);
+    hpa_model_history_done(&memory->history);
     free(memory);
 }
 
-static struct hpa_memory *memory_of(struct cluster *c, const struct autoscaler *a)
+/* Finds or makes the history of an autoscaler; `cluster.histories` owns it. */
+static struct autoscaler_memory *get_memory(struct cluster *c, const struct autoscaler *a)
 {
     char key[600];
     int n =
         snprintf(key, sizeof(key), STR_FMT "/" STR_FMT, STR_ARG(a->meta.ns), STR_ARG(a->meta.name));
-    struct hpa_memory *memory = map_get(&c->histories, str_c(key));
+    struct autoscaler_memory *memory = map_get(&c->histories, str_c(key));
     if (memory)
         return memory;
     memory = mem_zero(1, sizeof(*memory) + (size_t)n + 1);
@@ -69,6 +86,8 @@ static struct hpa_memory *memory_of(struct cluster *c, const struct autoscaler *
 
 /* ---- the spec */
 
+/* Overrides the defaults in `rules` with one direction of spec.behavior. Policies replace the default ones
+ * as a whole. */
 static void read_rules(struct hpa_rules *rules, const struct json *spec)
 {
     const struct json *policies = json_get(spec, "policies");
@@ -92,6 +111,8 @@ static void read_rules(struct hpa_rules *rules, const struct json *spec)
     }
 }
 
+/* Everything that hpa_model_decide() needs. Metrics that cannot be read stay in the list, because they forbid
+ * scaling down, but not in the status. */
 static struct hpa_input read_input(struct reconcile *r, const struct autoscaler *a,
                                    const struct workload *d, struct readings *readings)
 {
@@ -106,14 +127,14 @@ static struct hpa_input read_input(struct reconcile *r, const struct autoscaler 
         .max = (int32_t)a->max,
         .metrics = readings->metrics,
         .metric_n = MIN(json_len(list), METRICS_MAX),
-        .behavior = hpa_default_behavior(),
+        .behavior = hpa_model_default_behavior(),
     };
     read_rules(&in.behavior.up, json_get(behavior, "scaleUp"));
     read_rules(&in.behavior.down, json_get(behavior, "scaleDown"));
     readings->current = json_new_arr(r->arena);
     for (size_t i = 0; i < in.metric_n; i++) {
         struct json *status = json_new_obj(r->arena);
-        readings->metrics[i] = cluster_metric(r, d, json_item(list, i), status);
+        readings->metrics[i] = cluster_read_metric(r, d, json_item(list, i), status);
         if (readings->metrics[i].available)
             json_push(r->arena, readings->current, status);
     }
@@ -122,7 +143,7 @@ static struct hpa_input read_input(struct reconcile *r, const struct autoscaler 
 
 /* ---- the answer */
 
-static void scale(struct reconcile *r, const struct autoscaler *a, int32_t replicas)
+static void scale_target(struct reconcile *r, const struct autoscaler *a, int32_t replicas)
 {
     str body = arena_printf(r->arena, "{\"spec\":{\"replicas\":%d}}", replicas);
     reconcile_send(r, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
@@ -133,14 +154,14 @@ static void scale(struct reconcile *r, const struct autoscaler *a, int32_t repli
                                               .body = body });
 }
 
-/* What a turn found, for the status. */
+/* The outcome of a reconciliation, for the status. */
 struct verdict {
     struct hpa_decision decision;
     struct json *current;
 };
 
-static bool is_shown(struct reconcile *r, const struct autoscaler *a, const struct workload *d,
-                     const struct verdict *v)
+static bool is_status_current(struct reconcile *r, const struct autoscaler *a,
+                              const struct workload *d, const struct verdict *v)
 {
     struct json *shown = NULL;
     if (a->shown_metrics.n)
@@ -150,11 +171,12 @@ static bool is_shown(struct reconcile *r, const struct autoscaler *a, const stru
            a->shown_desired == v->decision.desired && a->observed == a->generation;
 }
 
-static void show(struct reconcile *r, const struct autoscaler *a, const struct workload *d,
-                 const struct verdict *v)
+/* Writes the status with the three conditions of Kubernetes, unless it is current. */
+static void write_status(struct reconcile *r, const struct autoscaler *a, const struct workload *d,
+                         const struct verdict *v)
 {
     struct hpa_decision decision = v->decision;
-    if (is_shown(r, a, d, v))
+    if (is_status_current(r, a, d, v))
         return;
     struct json *status = json_new_obj(r->arena), *conditions = json_new_arr(r->arena);
     const struct {
@@ -184,6 +206,7 @@ static void show(struct reconcile *r, const struct autoscaler *a, const struct w
     reconcile_status(r, &resource_hpas, status);
 }
 
+/* One decision, every 15 s. A target that does not exist yet is looked for again at the next one. */
 static struct reconciled reconcile_autoscaler(struct reconcile *r)
 {
     static const int64_t period_ns = 15 * NS_PER_S;
@@ -196,13 +219,13 @@ static struct reconciled reconcile_autoscaler(struct reconcile *r)
         return reconciled_after(period_ns);
     struct readings readings;
     struct hpa_input in = read_input(r, a, d, &readings);
-    struct hpa_memory *memory = memory_of(c, a);
-    struct hpa_decision decision = hpa_decide(&memory->history, &in);
+    struct autoscaler_memory *memory = get_memory(c, a);
+    struct hpa_decision decision = hpa_model_decide(&memory->history, &in);
     if (decision.desired != in.current) {
-        scale(r, a, decision.desired);
-        hpa_scaled(&memory->history, in.now_s, in.current, decision.desired);
+        scale_target(r, a, decision.desired);
+        hpa_model_scaled(&memory->history, in.now_s, in.current, decision.desired);
     }
-    show(r, a, d, &(struct verdict){ decision, readings.current });
+    write_status(r, a, d, &(struct verdict){ decision, readings.current });
     return reconciled_after(period_ns);
 }
 

@@ -1,7 +1,8 @@
-/* The metrics of an HorizontalPodAutoscaler, read for the model (hpa_model.h) and for its status.
+/* Reads the metrics of a HorizontalPodAutoscaler for the model (hpa_model.h) and for its status.
  *
- * Resource: CPU of the pods that are ready, as a metrics server would report it (cpu.h), as a share of what
- * they request or by value. External: from adapter.h. Others are not available, which never scales down. */
+ * Resource metrics: the CPU usage of ready pods as a metrics server would report it (cpu.h), as a share of
+ * their requests or as a value. External metrics come from adapter.h. Pods, Object and ContainerResource
+ * metrics are not simulated: they count as unavailable, and an unavailable metric never scales down. */
 #include "cluster.h"
 
 #include "../base/quantity.h"
@@ -9,14 +10,15 @@
 
 #include <math.h>
 
-struct use { /* of the pods of a Deployment */
-    double milli;
-    int64_t request_milli;
-    size_t pods;
-    int64_t unknown_milli; /* requested by pods of which nothing is known yet */
+struct usage {             /* CPU of the pods of a Deployment */
+    double milli;          /* used by pods that are ready and report */
+    int64_t request_milli; /* requested by these */
+    size_t pods;           /* their number */
+    int64_t unknown_milli; /* requested by all others */
 };
 
-static void add_pod(struct reconcile *r, const struct pod *pod, struct use *sum)
+/* Adds a pod to the known or to the unknown part of the sum. Pods being deleted do not count. */
+static void add_pod_usage(struct reconcile *r, const struct pod *pod, struct usage *sum)
 {
     const struct cluster *c = r->context;
     double milli = cpu_mean_milli(&c->cpu, pod->meta.ns, pod->meta.name);
@@ -24,7 +26,7 @@ static void add_pod(struct reconcile *r, const struct pod *pod, struct use *sum)
     str text = pod->statuses.n ? pod->statuses : pod->containers;
     if (pod->deleting || json_parse(r->arena, text, &containers, NULL) < 0)
         return;
-    int64_t request = containers_request_milli(containers);
+    int64_t request = cluster_containers_milli(containers);
     if (isnan(milli) || !str_eqc(pod->ready, "True")) {
         sum->unknown_milli += request;
         return;
@@ -34,70 +36,74 @@ static void add_pod(struct reconcile *r, const struct pod *pod, struct use *sum)
     sum->pods++;
 }
 
-/* Pods of which nothing is known count as idle when the others call for more, and as just busy enough
- * when they call for less; they never turn one into the other. */
-static double cautious(const struct use *use, double target)
+/* Mean utilization in percent, with Kubernetes' assumption for pods without metrics: they are idle when the others
+ * ask for more replicas, and exactly at the target when they ask for fewer. So they dampen a change but never
+ * reverse it. */
+static double estimate_utilization(const struct usage *usage, double target)
 {
-    double known = 100 * use->milli / (double)use->request_milli;
-    double all = (double)(use->request_milli + use->unknown_milli);
+    double known = 100 * usage->milli / (double)usage->request_milli;
+    double all = (double)(usage->request_milli + usage->unknown_milli);
     if (known > target)
-        return fmax(100 * use->milli / all, target);
-    return (100 * use->milli + target * (double)use->unknown_milli) / all;
+        return fmax(100 * usage->milli / all, target);
+    return (100 * usage->milli + target * (double)usage->unknown_milli) / all;
 }
 
-static struct use use_of(struct reconcile *r, const struct workload *d)
+static struct usage sum_usage(struct reconcile *r, const struct workload *d)
 {
     const struct cluster *c = r->context;
-    struct use sum = { 0 };
+    struct usage sum = { 0 };
     const struct workload *set;
     const struct pod *pod;
     cache_each_in(set, c->sets, SETS_BY_OWNER, d->meta.uid)
         cache_each_in(pod, c->pods, PODS_BY_OWNER, set->meta.uid)
-            add_pod(r, pod, &sum);
+            add_pod_usage(r, pod, &sum);
     return sum;
 }
 
-static double quantity_real(const struct json *v)
+static double parse_real(const struct json *v)
 {
     int64_t milli;
     return quantity_parse_milli(json_text(v), &milli, NULL) ? NAN : (double)milli / 1000;
 }
 
-static struct json *milli_text(struct arena *a, double value)
+/* A value as the API prints it, rounded to thousandths. */
+static struct json *new_quantity(struct arena *a, double value)
 {
     char text[QUANTITY_TEXT_MAX];
     struct quantity q = quantity_of((int64_t)llround(value * 1000), -3, QUANTITY_DECIMAL);
     return json_new_str(a, quantity_text(&q, text));
 }
 
-/* ---- one kind each: `current` is filled for the status */
+/* ---- one function per type; each fills `current` for the status */
 
+/* CPU of the target's pods. Unavailable for other resources, and while no ready pod reports. */
 static struct hpa_metric read_resource(struct reconcile *r, const struct workload *d,
                                        const struct json *resource, struct json *current)
 {
     const struct json *target = json_get(resource, "target");
-    struct use use = use_of(r, d);
+    struct usage usage = sum_usage(r, d);
     bool percent = str_eqc(json_text(json_get(target, "type")), "Utilization");
     bool is_cpu = str_eqc(json_text(json_get(resource, "name")), "cpu");
-    if (!is_cpu || !use.pods || (percent && !use.request_milli))
+    if (!is_cpu || !usage.pods || (percent && !usage.request_milli))
         return (struct hpa_metric){ 0 };
-    double mean = use.milli / (double)use.pods;
-    double utilization = use.request_milli ? 100 * use.milli / (double)use.request_milli : 0;
-    if (use.request_milli)
+    double mean = usage.milli / (double)usage.pods;
+    double utilization = usage.request_milli ? 100 * usage.milli / (double)usage.request_milli : 0;
+    if (usage.request_milli)
         json_set_int(r->arena, current, "averageUtilization", (int64_t)utilization);
-    json_set(r->arena, current, S("averageValue"), milli_text(r->arena, floor(mean) / 1000));
+    json_set(r->arena, current, S("averageValue"), new_quantity(r->arena, floor(mean) / 1000));
     double wanted = (double)json_int(json_get(target, "averageUtilization"), 0);
     if (percent)
         return (struct hpa_metric){ .available = true,
                                     .kind = HPA_UTILIZATION,
                                     .target = wanted,
-                                    .value = cautious(&use, wanted) };
+                                    .value = estimate_utilization(&usage, wanted) };
     return (struct hpa_metric){ .available = true,
                                 .kind = HPA_AVERAGE_VALUE,
-                                .target = quantity_real(json_get(target, "averageValue")),
-                                .value = use.milli / 1000 };
+                                .target = parse_real(json_get(target, "averageValue")),
+                                .value = usage.milli / 1000 };
 }
 
+/* The adapter's value. For AverageValue the status shows the share of one replica, as Kubernetes does. */
 static struct hpa_metric read_external(struct reconcile *r, const struct workload *d,
                                        const struct json *external, struct json *current)
 {
@@ -111,16 +117,16 @@ static struct hpa_metric read_external(struct reconcile *r, const struct workloa
         return (struct hpa_metric){ 0 };
     double shown = average && d->replicas > 0 ? value / (double)d->replicas : value;
     json_set(r->arena, current, average ? S("averageValue") : S("value"),
-             milli_text(r->arena, shown));
+             new_quantity(r->arena, shown));
     return (struct hpa_metric){ .available = true,
                                 .kind = average ? HPA_AVERAGE_VALUE : HPA_VALUE,
-                                .target = quantity_real(
+                                .target = parse_real(
                                     json_get(target, average ? "averageValue" : "value")),
                                 .value = value };
 }
 
-struct hpa_metric cluster_metric(struct reconcile *r, const struct workload *d,
-                                 const struct json *spec, struct json *ret_status)
+struct hpa_metric cluster_read_metric(struct reconcile *r, const struct workload *d,
+                                      const struct json *spec, struct json *ret_status)
 {
     str type = json_text(json_get(spec, "type"));
     struct json *current = json_new_obj(r->arena), *body = json_new_obj(r->arena);

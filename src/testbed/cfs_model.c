@@ -1,11 +1,15 @@
-/* CFS bandwidth model: see cfs_model.h. */
+/* CFS bandwidth model: see cfs_model.h for the rules.
+ *
+ * Time is cut at period boundaries. Within a period the group runs flat out until its quota is used up, so
+ * usage and throttled time follow from one number, the moment the quota is gone (`empty_at`); no thread is
+ * simulated. */
 #include "cfs_model.h"
 
 #include <math.h>
 
 static const double period_usec = 100000;
 
-/* One slice within a period: the group runs until its quota for the period is gone. */
+/* One slice within a period, in cores and microseconds: the group runs until its quota for the period is gone. */
 static void run_slice(struct cfs_group *g, double demand, double grant, double usec)
 {
     double threads = ceil(demand), limit = (double)g->limit_milli / 1000;
@@ -15,7 +19,7 @@ static void run_slice(struct cfs_group *g, double demand, double grant, double u
         g->usage_usec += rate * usec;
         return;
     }
-    /* Flat out from the beginning of the period until the quota is gone at this moment: */
+    /* The group runs flat out from the start of the period, so its quota is gone at `empty_at`. */
     double speed = fmin(threads, fmax(grant, limit));
     double empty_at = limit * period_usec / speed;
     double from = g->phase_usec, to = from + usec;
@@ -46,6 +50,9 @@ void cfs_run(struct cfs_group *group, double demand_milli, double grant_milli, i
     }
 }
 
+/* Water filling: a claim below its share gets what it wants, the remainder is shared among the others, and
+ * so on until every remaining claim exceeds its share. Each round settles at least one claim, so there are
+ * at most n rounds. A weight is at least 2, the kernel's minimum of cpu.shares. */
 void cfs_share(double capacity_milli, struct cfs_claim *claims, size_t n)
 {
     for (size_t i = 0; i < n; i++)

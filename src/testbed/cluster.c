@@ -1,4 +1,21 @@
-/* The cluster's caches, and who watches what: see cluster.h. */
+/* The simulated cluster as a feature of a manager: the caches its parts share, its settings, its start and
+ * stop.
+ *
+ * Each part is one file that declares a controller on these caches:
+ *
+ *     Deployment -> ReplicaSet -> Pod         workloads.c
+ *     Pod without a node -> spec.nodeName     scheduler.c
+ *     Pod with a node -> running, gone        kubelet.c
+ *     ConfigMap -> requests -> servers        load.c, traffic.c, serving.c
+ *     annotations of pods -> CPU counters     demand.c, cpu.c
+ *     HorizontalPodAutoscaler -> scale        autoscaler.c
+ *
+ * The parts do not hand objects to each other: each one writes to the API, and the next one sees the change
+ * in its watch, as in a real cluster, with the races that a real cluster has.
+ *
+ * `struct cluster` owns everything that is not in the API: simulated CPUs, servers and traffic, reservations
+ * of the scheduler and histories of autoscalers. All of it can be rebuilt, so the testbed may stop at any
+ * moment. */
 #include "cluster.h"
 
 #include "../base/duration.h"
@@ -68,7 +85,8 @@ static const struct cache_spec pod_cache = { .resource = &resource_pods,
 
 /* ---- nodes */
 
-int64_t containers_request_milli(const struct json *containers)
+/* A container without a request counts with its limit, which is how Kubernetes defaults it. */
+int64_t cluster_containers_milli(const struct json *containers)
 {
     int64_t sum = 0, milli;
     for (size_t i = 0; i < json_len(containers); i++) {
@@ -82,34 +100,35 @@ int64_t containers_request_milli(const struct json *containers)
     return sum;
 }
 
-static int64_t request_milli(str containers)
+/* Of a raw list of containers or container statuses; 0 if it cannot be parsed. */
+static int64_t parse_request_milli(str containers)
 {
     auto_arena struct arena a = { 0 };
     struct json *list = NULL;
-    return json_parse(&a, containers, &list, NULL) ? 0 : containers_request_milli(list);
+    return json_parse(&a, containers, &list, NULL) ? 0 : cluster_containers_milli(list);
 }
 
-int64_t pod_requested_milli(const struct pod *pod)
+int64_t cluster_pod_requested_milli(const struct pod *pod)
 {
-    return request_milli(pod->containers);
+    return parse_request_milli(pod->containers);
 }
 
-int64_t pod_allocated_milli(const struct pod *pod)
+int64_t cluster_pod_allocated_milli(const struct pod *pod)
 {
-    return request_milli(pod->statuses.n ? pod->statuses : pod->containers);
+    return parse_request_milli(pod->statuses.n ? pod->statuses : pod->containers);
 }
 
-int64_t node_allocated_milli(const struct cluster *c, str node, const struct pod *except)
+int64_t cluster_node_allocated_milli(const struct cluster *c, str node, const struct pod *except)
 {
     int64_t sum = 0;
     const struct pod *pod;
     cache_each_in(pod, c->pods, PODS_BY_NODE, node)
         if (pod != except)
-            sum += pod_allocated_milli(pod);
+            sum += cluster_pod_allocated_milli(pod);
     return sum;
 }
 
-void cluster_gone_is_fine(struct reconcile *r, const struct kube_reply *reply)
+void cluster_ignore_not_found(struct reconcile *r, const struct kube_reply *reply)
 {
     if (reply->failure && reply->reason != KUBE_NOT_FOUND)
         reconcile_fail(r, reply->failure);
@@ -118,13 +137,17 @@ void cluster_gone_is_fine(struct reconcile *r, const struct kube_reply *reply)
 /* ---- life */
 
 static const struct feature_setting settings[] = {
-    { "testbed-start-delay", "2s", "how long a simulated pod takes to become ready" },
-    { "testbed-cgroup-root", "", "where simulated nodes have their cgroup files; empty for none" },
-    { "testbed-metrics-url", "", "whose /metrics autoscalers take external metrics from" },
-    { "testbed-tick", "200ms", "how often load is brought up to date" },
+    { "testbed-start-delay", "2s", "Time from the creation of a simulated pod until it is ready" },
+    { "testbed-cgroup-root", "",
+      "Directory for the cgroup files of simulated nodes (default: none)" },
+    { "testbed-metrics-url", "",
+      "Server whose /metrics page provides external metrics (default: none)" },
+    { "testbed-tick", "200ms", "Interval between updates of simulated load" },
     { 0 },
 };
 
+/* Declares all caches and controllers. On failure the manager calls stop_testbed() with what was made so
+ * far. */
 static int start_testbed(struct manager *m, void **ret_state, err_t *e)
 {
     struct cluster *c = mem_zero(1, sizeof(*c));
@@ -146,14 +169,15 @@ static int start_testbed(struct manager *m, void **ret_state, err_t *e)
     return failed ? failed : cluster_start_autoscaler(c, e);
 }
 
-static void stop(void *state)
+static void stop_testbed(void *state)
 {
     struct cluster *c = state;
     if (!c)
         return;
     for (struct map_slot *s = NULL; (s = map_next(&c->histories, s));)
-        hpa_memory_free(s->value);
+        autoscaler_memory_free(s->value);
     map_done(&c->histories);
+    cluster_stop_gateway(c);
     cluster_stop_scheduler(c);
     cluster_stop_load(c);
     adapter_done(&c->adapter);
@@ -165,5 +189,5 @@ const struct feature testbed_feature = {
     .summary = "a simulated cluster: nodes, kubelets, deployments, autoscalers",
     .settings = settings,
     .start = start_testbed,
-    .stop = stop,
+    .stop = stop_testbed,
 };

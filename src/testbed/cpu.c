@@ -1,4 +1,21 @@
-/* See cpu.h. */
+/* The CPUs of simulated nodes: see cpu.h for the files they produce and curve.h for demand.
+ *
+ * One call of cpu_advance() moves all pods to the same moment, in slices of at most a second:
+ *
+ *     for each node:   demand of its containers at the slice's start (curves; shared ones divided by the pods)
+ *                      -> cfs_share: what the node grants each of them
+ *                      -> cfs_run:   usage and throttling below the container's own quota
+ *                      -> count_stall: pressure averages, as the kernel's PSI computes them
+ *     for each pod:    usage is the sum over its containers
+ *     at the end:      the 15 s window of the metrics server, and the files that changed
+ *
+ * Invariant: usage never exceeds the grant of the node nor the quota, and counters only grow.
+ *
+ * A slice takes demand as constant, so a tick longer than a second gives the same result as several shorter
+ * ones. A gap of more than 10 minutes (the machine was suspended) is skipped, not simulated.
+ *
+ * struct cpu_sim owns its pods, each pod its containers and strings. Pods are few, so they are found
+ * by linear search and nodes by their first pod; there is no index to keep consistent. */
 #include "cpu.h"
 
 #include "../base/clock.h"
@@ -9,7 +26,7 @@
 static const int64_t window_ns = 15 * NS_PER_S;
 static const int64_t slice_ns = NS_PER_S; /* of a curve that counts as constant */
 
-static char *copy(str text)
+static char *copy_text(str text)
 {
     return mem_dup(text.p ? text.p : "", text.n);
 }
@@ -37,7 +54,7 @@ static void pod_free(struct cpu_pod *pod)
     free(pod);
 }
 
-static struct cpu_pod *find(const struct cpu_sim *s, str ns, str name, size_t *ret_at)
+static struct cpu_pod *find_pod(const struct cpu_sim *s, str ns, str name, size_t *ret_at)
 {
     for (size_t i = 0; i < s->pods.n; i++)
         if (str_eqc(name, s->pods.at[i]->name) && str_eqc(ns, s->pods.at[i]->ns)) {
@@ -49,6 +66,7 @@ static struct cpu_pod *find(const struct cpu_sim *s, str ns, str name, size_t *r
 
 /* ---- pods come, change and go */
 
+/* The path that the kubelet's cgroupfs driver gives a pod; Guaranteed pods have no directory of a QoS class. */
 static char *pod_dir(const struct cpu_sim *s, const struct cpu_pod_spec *spec)
 {
     const char *qos = str_eqc(spec->qos, "Guaranteed")   ? ""
@@ -60,10 +78,11 @@ static char *pod_dir(const struct cpu_sim *s, const struct cpu_pod_spec *spec)
     return buf_take(&path);
 }
 
+/* Adds a container to the pod, also on failure: pod_free() then releases what was made of it. */
 static int make_container(const struct cpu_sim *s, struct cpu_pod *pod, str node,
                           const struct cpu_container_spec *spec, err_t *e)
 {
-    struct cpu_container container = { .name = copy(spec->name), .group.written_usec = -1 };
+    struct cpu_container container = { .name = copy_text(spec->name), .group.written_usec = -1 };
     int r = spec->demand.n ? curve_parse(spec->demand, &container.demand, e) : 0;
     if (r == 0 && pod->group.dir) {
         struct buf path = { 0 };
@@ -75,14 +94,15 @@ static int make_container(const struct cpu_sim *s, struct cpu_pod *pod, str node
     return r;
 }
 
+/* Makes a pod with its directories, or nothing. Its usage window begins at `now_ns`. */
 static int make_pod(struct cpu_sim *s, const struct cpu_pod_spec *spec, struct cpu_pod **ret,
                     err_t *e)
 {
     struct cpu_pod *pod = mem_zero(1, sizeof(*pod));
-    pod->ns = copy(spec->ns);
-    pod->name = copy(spec->name);
-    pod->node = copy(spec->node);
-    pod->workload = copy(spec->workload);
+    pod->ns = copy_text(spec->ns);
+    pod->name = copy_text(spec->name);
+    pod->node = copy_text(spec->node);
+    pod->workload = copy_text(spec->workload);
     pod->origin_ns = spec->origin_ns;
     pod->shared_origin_ns = spec->shared_origin_ns;
     pod->window_ns = spec->now_ns;
@@ -102,6 +122,7 @@ static int make_pod(struct cpu_sim *s, const struct cpu_pod_spec *spec, struct c
     return 0;
 }
 
+/* Writes the files only when a value changed, or for the first time. */
 static void set_limits(struct cpu_group *group, int64_t request, int64_t limit)
 {
     bool first = group->written_usec < 0;
@@ -116,7 +137,7 @@ static void set_limits(struct cpu_group *group, int64_t request, int64_t limit)
 int cpu_put(struct cpu_sim *s, const struct cpu_pod_spec *spec, err_t *e)
 {
     size_t at;
-    struct cpu_pod *pod = find(s, spec->ns, spec->name, &at);
+    struct cpu_pod *pod = find_pod(s, spec->ns, spec->name, &at);
     int r = pod ? 0 : make_pod(s, spec, &pod, e);
     if (r < 0)
         return r;
@@ -136,7 +157,7 @@ int cpu_put(struct cpu_sim *s, const struct cpu_pod_spec *spec, err_t *e)
 void cpu_remove(struct cpu_sim *s, str ns, str name)
 {
     size_t at;
-    struct cpu_pod *pod = find(s, ns, name, &at);
+    struct cpu_pod *pod = find_pod(s, ns, name, &at);
     if (!pod)
         return;
     vec_remove(&s->pods, at);
@@ -152,7 +173,9 @@ void cpu_done(struct cpu_sim *s)
 
 /* ---- time */
 
-static double shared_demand(const struct cpu_sim *s, const struct cpu_pod *pod, int64_t now_ns)
+/* The pod's even part of the demand of its workload, in cores; a pod without a workload bears all of it. */
+static double shared_demand_cores(const struct cpu_sim *s, const struct cpu_pod *pod,
+                                  int64_t now_ns)
 {
     size_t sharers = 0;
     if (!pod->shared.points.n)
@@ -163,7 +186,7 @@ static double shared_demand(const struct cpu_sim *s, const struct cpu_pod *pod, 
     return curve_at(&pod->shared, now_ns - pod->shared_origin_ns) / (double)sharers;
 }
 
-/* Even an idle process uses a little. */
+/* Demand of one container in millicores; at least 1, because even an idle process uses a little. */
 static double demand_milli(const struct cpu_sim *s, const struct cpu_pod *pod, size_t container,
                            int64_t now_ns)
 {
@@ -171,15 +194,17 @@ static double demand_milli(const struct cpu_sim *s, const struct cpu_pod *pod, s
     const struct cpu_container *c = &pod->containers.at[container];
     double cores = curve_at(&c->demand, now_ns - pod->origin_ns);
     if (container == 0)
-        cores += shared_demand(s, pod, now_ns);
+        cores += shared_demand_cores(s, pod, now_ns);
     return fmax(cores * 1000, idle_milli);
 }
 
-struct turn { /* of one container in one slice */
+struct turn { /* one container in one slice */
     struct cpu_group *group;
     double demand_milli;
 };
 
+/* Pressure: the share of demand that was not served, with the kernel's exponential averages over 10, 60 and
+ * 300 s. */
 static void count_stall(struct cpu_group *g, int64_t ns)
 {
     double used = g->cfs.usage_usec - g->seen_usec, wanted = g->cfs.wanted_usec - g->seen_wanted;
@@ -192,7 +217,7 @@ static void count_stall(struct cpu_group *g, int64_t ns)
     g->seen_wanted = g->cfs.wanted_usec;
 }
 
-static void sum_pod(struct cpu_pod *pod, int64_t ns)
+static void sum_pod_usage(struct cpu_pod *pod, int64_t ns)
 {
     struct cfs_group *sum = &pod->group.cfs;
     sum->usage_usec = sum->wanted_usec = 0;
@@ -205,6 +230,7 @@ static void sum_pod(struct cpu_pod *pod, int64_t ns)
     count_stall(&pod->group, ns);
 }
 
+/* Lets `ns` pass on one node: gathers demand, shares the node's cores, runs each container in its grant. */
 static void run_node(struct cpu_sim *s, const char *node, int64_t ns)
 {
     VEC(struct cfs_claim) claims = { 0 };
@@ -223,7 +249,7 @@ static void run_node(struct cpu_sim *s, const char *node, int64_t ns)
     double capacity = s->capacity ? s->capacity(s->context, str_c(node)) : INFINITY;
     cfs_share(capacity, claims.at, claims.n);
     for (size_t i = 0; i < turns.n; i++) {
-        /* Who is not held back by the node may run as many threads as it wants until its quota ends. */
+        /* A container that gets all it asked of the node may burst above its limit until the quota is used up. */
         bool held_back = claims.at[i].grant_milli < claims.at[i].demand_milli - 1e-9;
         double grant = held_back ? claims.at[i].grant_milli : turns.at[i].demand_milli;
         cfs_run(&turns.at[i].group->cfs, turns.at[i].demand_milli, grant, ns);
@@ -233,6 +259,7 @@ static void run_node(struct cpu_sim *s, const char *node, int64_t ns)
     vec_done(&turns);
 }
 
+/* True for one pod per node: nodes are visited by way of their pods. */
 static bool is_first_of_node(const struct cpu_sim *s, size_t pod)
 {
     for (size_t i = 0; i < pod; i++)
@@ -247,10 +274,11 @@ static void run_slice(struct cpu_sim *s, int64_t ns)
         if (is_first_of_node(s, i))
             run_node(s, s->pods.at[i]->node, ns);
     for (size_t i = 0; i < s->pods.n; i++)
-        sum_pod(s->pods.at[i], ns);
+        sum_pod_usage(s->pods.at[i], ns);
     s->now_ns += ns;
 }
 
+/* Closes a window of the metrics server: mean usage in millicores since the last one. */
 static void end_window(struct cpu_pod *pod, int64_t now_ns)
 {
     int64_t passed = now_ns - pod->window_ns;
@@ -279,6 +307,6 @@ void cpu_advance(struct cpu_sim *s, int64_t now_ns)
 double cpu_mean_milli(const struct cpu_sim *s, str ns, str name)
 {
     size_t at;
-    const struct cpu_pod *pod = find(s, ns, name, &at);
+    const struct cpu_pod *pod = find_pod(s, ns, name, &at);
     return pod ? pod->mean_milli : NAN;
 }

@@ -11,8 +11,8 @@
  * so that the real node agent reads them as it reads a kernel's. Guaranteed pods are directly below
  * kubepods. Throttling is counted where the quota is, at the container; usage also at the pod.
  *
- * What is here is owned by struct cpu_sim; texts given are copied. Everything but counters is in the
- * API: after a restart the counters begin at 0, as in a machine that was. */
+ * struct cpu_sim owns everything here; strings passed in are copied. Only counters are not in the API: after a
+ * restart of the testbed they begin at 0, as after a reboot. */
 #ifndef FLYBALL_CPU_H
 #define FLYBALL_CPU_H
 
@@ -23,8 +23,8 @@
 struct cpu_group { /* one directory */
     char *dir;     /* NULL: no files */
     struct cfs_group cfs;
-    double stalled_usec;           /* cpu.pressure */
-    double avg10, avg60, avg300;   /* of it, percent */
+    double stalled_usec;           /* total of cpu.pressure */
+    double avg10, avg60, avg300;   /* averages of cpu.pressure, percent */
     double seen_usec, seen_wanted; /* usage and demand at the last tick */
     double written_usec;           /* usage in the file; -1: nothing was written */
 };
@@ -40,10 +40,10 @@ struct cpu_pod {
     struct cpu_group group;
     VEC(struct cpu_container) containers;
     struct curve
-        shared; /* demand of the whole workload: its pods share it; for the first container */
-    int64_t origin_ns, shared_origin_ns;
-    double window_usec; /* usage when the current window began */
-    int64_t window_ns;
+        shared; /* demand of the whole workload, in the first container of each of its pods */
+    int64_t origin_ns, shared_origin_ns; /* time 0 of the curves */
+    double window_usec;                  /* usage when the current window began */
+    int64_t window_ns;                   /* when it began */
     double mean_milli; /* of the last whole window: what a metrics server would report */
 };
 
@@ -73,7 +73,8 @@ struct cpu_pod_spec {
 
 /* Starts a pod, or gives its containers new requests and limits. */
 int cpu_put(struct cpu_sim *s, const struct cpu_pod_spec *spec, err_t *e);
-void cpu_remove(struct cpu_sim *s, str ns, str name); /* with its files; harmless when not there */
+void cpu_remove(struct cpu_sim *s, str ns,
+                str name); /* with its files; no effect if there is none */
 void cpu_done(struct cpu_sim *s);
 
 void cpu_advance(struct cpu_sim *s, int64_t now_ns);

@@ -1,5 +1,8 @@
-/* The files of simulated cgroups: see cpu.h. A file is rewritten in place, longest text first, and cut
- * afterwards, so that a reader never finds it empty. A failed write is logged once. */
+/* The files of simulated cgroups: see cpu.h.
+ *
+ * A file is overwritten in place and truncated afterwards, so a reader never finds it empty; replacing it by
+ * rename would break readers that keep it open, as the node agent does with the kernel's files. Failures do
+ * not stop the simulation: the first one is logged. */
 #include "cpu.h"
 
 #include "../base/log.h"
@@ -14,17 +17,17 @@
 static void write_file(const char *dir, const char *name, str text)
 {
     char path[4096];
-    static bool told;
+    static bool logged;
     if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path))
         return;
     auto_close int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     bool written = fd >= 0 && pwrite(fd, text.p, text.n, 0) == (ssize_t)text.n &&
                    ftruncate(fd, (off_t)text.n) == 0;
-    if (written || told)
+    if (written || logged)
         return;
-    told = true;
-    log_warn("a simulated cgroup file cannot be written", KV_C("file", path),
-             KV_C("why", strerror(errno)));
+    logged = true;
+    log_warn("cannot write a simulated cgroup file", KV_C("file", path),
+             KV_C("error", strerror(errno)));
 }
 
 static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *where)
@@ -38,12 +41,12 @@ static int remove_entry(const char *path, const struct stat *status, int type, s
 int cpu_files_clear(const char *root, err_t *e)
 {
     if (access(root, F_OK) == 0 && nftw(root, remove_entry, 8, FTW_DEPTH | FTW_PHYS) < 0)
-        return err_set(e, errno,
-                       "the simulated cgroups of an earlier run in %s cannot be removed: %s", root,
-                       strerror(errno));
+        return err_set(e, errno, "cannot remove the simulated cgroups of an earlier run in %s: %s",
+                       root, strerror(errno));
     return 0;
 }
 
+/* mkdir -p; `path` is modified on the way and restored. */
 static int make_directories(char *path, err_t *e)
 {
     for (char *p = path + 1;; p++) {
@@ -52,7 +55,7 @@ static int make_directories(char *path, err_t *e)
         char was = *p;
         *p = '\0';
         if (mkdir(path, 0755) < 0 && errno != EEXIST)
-            return err_set(e, errno, "the directory %s cannot be made: %s", path, strerror(errno));
+            return err_set(e, errno, "cannot create directory %s: %s", path, strerror(errno));
         *p = was;
         if (!was)
             return 0;
@@ -63,7 +66,8 @@ int cpu_files_make(const char *root, str node, const char *dir, err_t *e)
 {
     char path[4096];
     if (snprintf(path, sizeof(path), "%s", dir) >= (int)sizeof(path))
-        return err_set(e, ENAMETOOLONG, "the directory %.100s... has too long a name", dir);
+        return err_set(e, ENAMETOOLONG, "cannot create directory %.100s...: its path is too long",
+                       dir);
     int r = make_directories(path, e);
     if (r < 0)
         return r;

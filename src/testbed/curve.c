@@ -1,4 +1,5 @@
-/* See curve.h. */
+/* Load curves: see curve.h. Points are kept in ascending time, which parsing enforces; evaluation takes the
+ * time modulo the last point and interpolates. A curve with one point is a constant, one without is 0. */
 #include "curve.h"
 
 #include "../base/duration.h"
@@ -16,6 +17,7 @@ static int parse_value(str text, double *ret, err_t *e)
     return 0;
 }
 
+/* Appends "TIME=VALUE", or a bare value at time 0, if it is later than the point before. */
 static int parse_point(str word, struct curve *curve, err_t *e)
 {
     size_t equals = str_find_char(word, '=');
@@ -44,13 +46,12 @@ int curve_parse(str text, struct curve *ret, err_t *e)
         int r = word.n ? parse_point(word, &curve, e) : 0;
         if (r < 0) {
             curve_done(&curve);
-            return err_wrap(e,
-                            "the curve \"" STR_FMT "\", which must be a value or TIME=VALUE points",
+            return err_wrap(e, "curve \"" STR_FMT "\" must be a value or TIME=VALUE points",
                             STR_ARG(text));
         }
     }
     if (!curve.points.n)
-        return err_set(e, EINVAL, "a curve needs a value or TIME=VALUE points");
+        return err_set(e, EINVAL, "curve is empty, but must be a value or TIME=VALUE points");
     *ret = curve;
     return 0;
 }

@@ -1,9 +1,9 @@
-/* A load curve: a value over time, straight lines between points, over again when it ends.
+/* A load curve: a value over time, linear between points, repeated when it ends.
  *
- *     "300m"                       always 0.3
- *     "0s=1 30s=4 50s=4 60s=1"     up to 4 within 30 s, stays for 20 s, back within 10 s, and again
+ *     "300m"                       constant 0.3
+ *     "0s=1 30s=4 50s=4 60s=1"     rises to 4 within 30 s, stays for 20 s, falls within 10 s, repeats
  *
- * Values are Kubernetes quantities, so that cores and requests a second read as elsewhere. */
+ * Values are Kubernetes quantities: cores, or requests per second. */
 #ifndef FLYBALL_CURVE_H
 #define FLYBALL_CURVE_H
 
@@ -15,7 +15,7 @@ struct curve_point {
     double value;
 };
 
-struct curve { /* `{0}` is 0 for ever */
+struct curve { /* `{0}` is constant 0 */
     VEC(struct curve_point) points;
 };
 

@@ -1,18 +1,20 @@
-/* Pods as consumers of CPU (cpu.h). The annotations of a pod describe its demand:
+/* Pods as consumers of CPU (cpu.h). The annotations of a pod describe its demand as curves (curve.h) in
+ * cores:
  *
- *     testbed.flyball.dev/cpu: "0s=200m 60s=1500m"        its first container, from the pod's creation on
- *     testbed.flyball.dev/cpu-NAME: 50m                   its container NAME
- *     testbed.flyball.dev/cpu-shared: "0s=1 60s=6"        its whole workload, from the ReplicaSet's creation
- *                                                         on: the pods that run share it evenly
+ *     testbed.flyball.dev/cpu: "0s=200m 60s=1500m"     of its first container, from the pod's creation on
+ *     testbed.flyball.dev/cpu-NAME: 50m                of its container NAME
+ *     testbed.flyball.dev/cpu-shared: "0s=1 60s=6"     of the whole workload, from the ReplicaSet's creation on,
+ *                                                      divided evenly among the pods that run
  *
- * Its limit is the one that its containerStatuses report as enacted. */
+ * Requests and limits are taken from status.containerStatuses, not from the spec: a resize has effect when
+ * the kubelet has enacted it. */
 #include "cluster.h"
 
 #include "../base/quantity.h"
 #include "../base/sha256.h"
 #include "../json/json.h"
 
-static int64_t milli_of(const struct json *resources, const char *kind)
+static int64_t read_milli(const struct json *resources, const char *kind)
 {
     int64_t milli;
     const struct json *cpu = json_at(resources, kind, "cpu", NULL);
@@ -27,31 +29,31 @@ str cluster_container_id(struct arena *a, const struct pod *pod, str container)
     return arena_str(a, str_c(hex));
 }
 
-static struct cpu_container_spec container_spec(struct reconcile *r, const struct pod *pod,
+static struct cpu_container_spec read_container(struct reconcile *r, const struct pod *pod,
                                                 const struct json *status, bool first)
 {
     str name = json_text(json_get(status, "name"));
     const struct json *resources = json_get(status, "resources");
     str key = arena_printf(r->arena, TESTBED_DOMAIN "/cpu-" STR_FMT, STR_ARG(name));
-    str demand = labels_get(pod->annotations, key);
+    str demand = intern_labels_get(pod->annotations, key);
     if (!demand.n && first)
-        demand = labels_get(pod->annotations, S(TESTBED_DOMAIN "/cpu"));
+        demand = intern_labels_get(pod->annotations, S(TESTBED_DOMAIN "/cpu"));
     return (struct cpu_container_spec){ .name = name,
                                         .id = cluster_container_id(r->arena, pod, name),
                                         .demand = demand,
-                                        .request_milli = milli_of(resources, "requests"),
-                                        .limit_milli = milli_of(resources, "limits") };
+                                        .request_milli = read_milli(resources, "requests"),
+                                        .limit_milli = read_milli(resources, "limits") };
 }
 
-int cluster_consume(struct reconcile *r, const struct pod *pod, const struct json *statuses,
-                    err_t *e)
+int cluster_update_cpu(struct reconcile *r, const struct pod *pod, const struct json *statuses,
+                       err_t *e)
 {
     struct cluster *c = r->context;
     const struct workload *set = cache_get(c->sets, r->ns, pod->owner);
     size_t n = json_len(statuses);
     struct cpu_container_spec *containers = arena_array(r->arena, n, sizeof(*containers));
     for (size_t i = 0; i < n; i++)
-        containers[i] = container_spec(r, pod, json_item(statuses, i), i == 0);
+        containers[i] = read_container(r, pod, json_item(statuses, i), i == 0);
     struct cpu_pod_spec spec = {
         .ns = r->ns,
         .name = r->name,
@@ -59,7 +61,7 @@ int cluster_consume(struct reconcile *r, const struct pod *pod, const struct jso
         .node = pod->node,
         .qos = pod->qos,
         .workload = pod->owner_uid,
-        .shared = labels_get(pod->annotations, S(TESTBED_DOMAIN "/cpu-shared")),
+        .shared = intern_labels_get(pod->annotations, S(TESTBED_DOMAIN "/cpu-shared")),
         .origin_ns = pod->created_ns,
         .shared_origin_ns = set ? set->created_ns : pod->created_ns,
         .now_ns = r->now_ns,
@@ -68,11 +70,11 @@ int cluster_consume(struct reconcile *r, const struct pod *pod, const struct jso
     };
     int failed = cpu_put(&c->cpu, &spec, e);
     if (failed < 0)
-        cluster_complain(r, &resource_pods, &pod->meta, e->text);
+        cluster_report_invalid(r, &resource_pods, &pod->meta, e->text);
     return failed;
 }
 
-static double capacity_milli(void *context, str name)
+static double get_capacity_milli(void *context, str name)
 {
     const struct cluster *c = context;
     const struct node *node = cache_get(c->nodes, S(""), name);
@@ -82,7 +84,7 @@ static double capacity_milli(void *context, str name)
 int cluster_start_cpu(struct cluster *c, err_t *e)
 {
     c->cpu.root = manager_setting(c->manager, "testbed-cgroup-root");
-    c->cpu.capacity = capacity_milli;
+    c->cpu.capacity = get_capacity_milli;
     c->cpu.context = c;
     return c->cpu.root && *c->cpu.root ? cpu_files_clear(c->cpu.root, e) : 0;
 }

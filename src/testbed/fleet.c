@@ -1,8 +1,24 @@
-/* See fleet.h for the rules.
+/* The discrete-event simulation of a fleet: fleet.h has the rules, this is how they are run.
  *
- * Events in time order: requests of the trace, and timers (a replica becomes ready, a scrape, a policy's step, a
- * point of the picture). Timers are few beside requests, so the next one is found by a look at all replicas after
- * each of them, and remembered in `timer_ns`. Replicas are brought up to the time of every event. */
+ *     trace --arrival--> route_request --> replica with the least load, or the gateway's queue
+ *                                               |
+ *     timers: ready, scrape, step, point        v
+ *         run_policy --> add/remove_replica   replica_advance --> request_ended --> outcome[id]
+ *
+ * Two kinds of events, in time order: requests of the trace, and timers (a replica becomes ready, a scrape,
+ * a step of the policy, a point of the picture). Timers are few beside requests, so there is no queue of
+ * events: after each timer, the next one is found by a look at all replicas and kept in `timer_ns`. Before
+ * any event, all replicas are advanced to its time; for an idle one that is O(1).
+ *
+ * Invariants: f->current[v] is the number of replicas of a variant that are starting or ready, f->ready[v]
+ * those that are ready; every request of the trace has exactly one slot in `outcome`, NaN until it ends, so
+ * a request that is never served counts as missed.
+ *
+ * One seed feeds start delays, scrape phases, lost scrapes and replica noise, in a fixed order: the same run
+ * gives the same result byte for byte.
+ *
+ * struct fleet owns replicas, queue and outcomes for one run. A replica that is gone keeps its series for as
+ * long as any query looks back (600 s), because Prometheus would still answer from it. */
 #include "fleet.h"
 
 #include "../base/clock.h"
@@ -22,10 +38,14 @@ static bool has_attained(const struct fleet_config *c, const struct fleet_reques
     return (double)o->ttft_s <= c->ttft_s && (double)o->tpot_s <= c->itl_s; /* NaN: no */
 }
 
+/* Records the latencies of a request; aborts the run once more have missed than the caller allows. */
 static void request_ended(void *context, const struct replica_result *result)
 {
-    struct fleet *f = context;
+    const struct fleet_replica *r = context;
+    struct fleet *f = r->fleet;
     const struct replica_request *q = &result->request;
+    f->broken +=
+        r->phase == FLEET_DRAINING && result->end_ns > r->drained_ns + to_ns(f->config->grace_s);
     struct fleet_request *o = &f->outcome[q->id];
     o->ttft_s = (float)((double)(result->first_ns - q->arrived_ns) / 1e9);
     o->tpot_s =
@@ -97,6 +117,7 @@ static double random_normal(struct random *r)
     return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
 }
 
+/* Starts the model and the series of a replica, and lets it take a batch from the gateway's queue. */
 static void make_ready(struct fleet *f, struct fleet_replica *r)
 {
     const struct fleet_config *c = f->config;
@@ -104,15 +125,18 @@ static void make_ready(struct fleet *f, struct fleet_replica *r)
     replica_init(&r->model, &c->variants[r->variant].profile, f->now_ns,
                  c->seed * 1000003 + f->made + (uint64_t)r->ready_ns);
     r->model.ended = request_ended;
-    r->model.context = f;
+    r->model.context = r;
     r->series = mem_zero(1, sizeof(*r->series));
     r->scrape_ns = f->now_ns + to_ns(c->scrape_s * random_unit(&f->random));
     f->ready[r->variant]++;
-    f->last_start_s[r->variant] = (double)(r->ready_ns - r->created_ns) / 1e9;
+    double took = (double)(r->ready_ns - r->created_ns) / 1e9, *mean = &f->start_s[r->variant];
+    *mean = f->started[r->variant] ? *mean : 0;
+    *mean += (took - *mean) / ++f->started[r->variant];
     for (int i = 0; i < FLEET_TAKEN_AT_ONCE && gateway_queued(f); i++)
         take_from_gateway(f, r);
 }
 
+/* `at_once`: a replica that a run starts with, ready immediately. */
 static void add_replica(struct fleet *f, size_t variant, bool at_once)
 {
     const struct fleet_config *c = f->config;
@@ -120,6 +144,7 @@ static void add_replica(struct fleet *f, size_t variant, bool at_once)
     double delay = c->start_mean_s + c->start_sd_s * random_normal(&f->random);
     delay = at_once ? 0 : fmax(delay, c->start_mean_s / 2);
     r->variant = variant;
+    r->fleet = f;
     r->created_ns = f->now_ns;
     r->ready_ns = f->now_ns + to_ns(delay);
     snprintf(r->name, sizeof(r->name), "replica-%llu", (unsigned long long)f->made++);
@@ -137,7 +162,24 @@ static void end_replica(struct fleet *f, struct fleet_replica *r)
     r->gone_ns = f->now_ns;
 }
 
-/* Not-ready ones first, then the youngest. */
+/* The pod-deletion-cost of a replica (saturation_victims.c). */
+static double deletion_cost(const struct fleet_replica *r)
+{
+    const struct replica *m = &r->model;
+    return floor(1000.0 * m->used_blocks / m->profile.kv_blocks) + 10 * replica_running(m) +
+           5 * (double)m->waiting_n;
+}
+
+/* Whether `r`, which is younger, is to be removed before `best`. */
+static bool is_better_victim(const struct fleet *f, const struct fleet_replica *r,
+                             const struct fleet_replica *best)
+{
+    if (r->phase != best->phase || r->phase == FLEET_STARTING || !f->config->marks_victims)
+        return r->phase <= best->phase;
+    return deletion_cost(r) <= deletion_cost(best);
+}
+
+/* Not-ready ones first, then the youngest or the least busy. */
 static void remove_replica(struct fleet *f, size_t variant)
 {
     struct fleet_replica *best = NULL;
@@ -145,7 +187,7 @@ static void remove_replica(struct fleet *f, size_t variant)
         struct fleet_replica *r = f->replicas.at[i];
         if (r->variant != variant || r->phase > FLEET_READY)
             continue;
-        if (!best || r->phase <= best->phase)
+        if (!best || is_better_victim(f, r, best))
             best = r;
     }
     if (!best)
@@ -157,6 +199,7 @@ static void remove_replica(struct fleet *f, size_t variant)
     }
     f->ready[variant]--;
     best->phase = FLEET_DRAINING;
+    best->drained_ns = f->now_ns;
     replica_give_back(&best->model, route_request, f);
 }
 
@@ -202,6 +245,7 @@ static void advance_replicas(struct fleet *f)
 
 /* ---- timers */
 
+/* Asks the policy, clamps its targets to the bounds of each variant, and applies them at once. */
 static void run_policy(struct fleet *f)
 {
     const struct fleet_config *c = f->config;
@@ -211,7 +255,8 @@ static void run_policy(struct fleet *f)
     memcpy(before, f->current, sizeof(before));
     f->policy->step(f->policy, f, &answer);
     for (size_t v = 0; v < c->variant_n; v++) {
-        f->last_start_s[v] = NAN;
+        f->start_s[v] = NAN;
+        f->started[v] = 0;
         int target = MAX(c->variants[v].min, MIN(answer.targets[v], c->variants[v].max));
         answer.targets[v] = target;
         f->changes += target != f->current[v];
@@ -254,6 +299,7 @@ static int64_t next_point_ns(const struct fleet *f)
     return (int64_t)f->course.points.n * FLEET_POINT_S * NS_PER_S;
 }
 
+/* The earliest of all timers. */
 static void find_next_timer(struct fleet *f)
 {
     int64_t next = MIN(f->gateway_scrape_ns, next_point_ns(f));
@@ -269,6 +315,8 @@ static void find_next_timer(struct fleet *f)
     f->timer_ns = next;
 }
 
+/* Everything due now, in a fixed order: replicas, gateway, point, policy. The policy sees the scrapes of
+ * this moment. */
 static void run_timers(struct fleet *f)
 {
     for (size_t i = 0; i < f->replicas.n; i++) {
@@ -329,6 +377,7 @@ static double percentile_99(float *values, size_t n)
     return values[at ? at - 1 : 0];
 }
 
+/* Fills in how many requests of each interval attained their objective; requests count where they arrived. */
 static void score_points(struct fleet *f, const struct fleet_trace *trace)
 {
     for (size_t i = 0; i < trace->n; i++) {
@@ -362,11 +411,14 @@ static double worst_minute(const struct fleet *f, uint32_t least)
     return worst;
 }
 
+/* The numbers of a run. Unserved requests have infinite latency, so percentiles cannot hide them. */
 static struct fleet_score score_run(struct fleet *f, const struct fleet_trace *trace)
 {
-    struct fleet_score s = {
-        .cost = f->cost, .requests = trace->n, .served = f->served, .aborted = f->aborted
-    };
+    struct fleet_score s = { .cost = f->cost,
+                             .requests = trace->n,
+                             .served = f->served,
+                             .broken = f->broken,
+                             .aborted = f->aborted };
     float *ttft = mem_zero(trace->n, sizeof(float)), *tpot = mem_zero(trace->n, sizeof(float));
     size_t ok = 0;
     for (size_t i = 0; i < trace->n; i++) {
@@ -390,13 +442,15 @@ static struct fleet_score score_run(struct fleet *f, const struct fleet_trace *t
 
 /* ---- a run */
 
+/* Draws the random phases, then the initial replicas: the order is part of the determinism. */
 static void begin_run(struct fleet *f, const struct fleet_run *run)
 {
     const struct fleet_config *c = run->config;
     int64_t last = run->trace.at[run->trace.n - 1].arrived_ns;
     f->end_ns = MAX((last / NS_PER_S + 1) * NS_PER_S, 60 * NS_PER_S);
     random_init(&f->random, c->seed, 11);
-    f->step_ns = FLEET_POLICY_FROM_S * NS_PER_S;
+    bool at_once = run->policy && run->policy->at_once;
+    f->step_ns = (at_once ? FLEET_AT_ONCE_S : FLEET_POLICY_FROM_S) * NS_PER_S;
     f->gateway_scrape_ns = to_ns(c->scrape_s * random_unit(&f->random));
     f->outcome = mem_alloc(run->trace.n * sizeof(*f->outcome));
     for (size_t i = 0; i < run->trace.n; i++)
@@ -404,8 +458,10 @@ static void begin_run(struct fleet *f, const struct fleet_run *run)
     for (size_t v = 0; v < c->variant_n; v++)
         for (int i = 0; i < run->initial[v]; i++)
             add_replica(f, v, true);
-    for (size_t v = 0; v < FLEET_VARIANTS_MAX; v++)
-        f->last_start_s[v] = NAN;
+    for (size_t v = 0; v < FLEET_VARIANTS_MAX; v++) {
+        f->start_s[v] = NAN;
+        f->started[v] = 0;
+    }
     find_next_timer(f);
 }
 

@@ -10,7 +10,9 @@
  *   start       a replica serves `start_mean_s` +- `start_sd_s` (normal, at least half the mean) after it was
  *               asked for, and costs from that moment on.
  *   scale down  replicas that are not ready go first, then the youngest. A ready one drains: it gets nothing
- *               new, gives back what waits, finishes what runs, and costs until it is gone.
+ *               new, gives back what waits, finishes what runs, and costs until it is gone. Requests that take
+ *               longer than `grace_s` to finish there count as broken: a kubelet would have killed the pod. With
+ *               `marks_victims` the least busy goes instead of the youngest, as with --wva-deletion-cost.
  *   scrapes     every `scrape_s`, each replica at a phase of its own; the gateway likewise. Policies see only
  *               what Prometheus would answer them (fleet_query.h), from second FLEET_POLICY_FROM_S on.
  *   score       a request attains its objective when its time to first token and its mean time per output
@@ -29,6 +31,7 @@ enum {
     FLEET_REASON_ROOM = 256,
     FLEET_TAKEN_AT_ONCE = 64,
     FLEET_POLICY_FROM_S = 30,
+    FLEET_AT_ONCE_S = 1,
     FLEET_GATEWAY_SCRAPES = 64,
 };
 
@@ -50,8 +53,12 @@ struct fleet_config {
     double scrape_s;
     double scrape_loss;              /* share of scrapes that fail */
     bool has_gateway;                /* its metrics are there */
+    double grace_s;                  /* that a replica has to finish what runs */
+    bool marks_victims;              /* the least busy replica is removed first */
     double mean_prompt, mean_output; /* tokens of the trace, for peers that are tuned beforehand */
     uint64_t seed;
+    const struct policy_history
+        *history; /* of slo; borrowed; NULL: nothing is known at the start */
 };
 
 struct fleet;
@@ -68,6 +75,7 @@ struct fleet_policy {
     double period_s;
     void (*step)(struct fleet_policy *p, const struct fleet *f, struct fleet_answer *answer);
     void (*free)(struct fleet_policy *p); /* may be NULL */
+    bool at_once; /* its metrics are older than the run: the first step is after FLEET_AT_ONCE_S */
 };
 
 enum fleet_phase { FLEET_STARTING, FLEET_READY, FLEET_DRAINING, FLEET_GONE };
@@ -77,7 +85,8 @@ struct fleet_replica {
     struct series *series; /* owned; NULL before it was ready */
     size_t variant;
     enum fleet_phase phase;
-    int64_t created_ns, ready_ns, gone_ns;
+    struct fleet *fleet;
+    int64_t created_ns, ready_ns, drained_ns, gone_ns;
     int64_t scrape_ns; /* next */
     char name[24];     /* the pod's */
 };
@@ -120,14 +129,15 @@ struct fleet {
     struct fleet_gateway_scrape gateway[FLEET_GATEWAY_SCRAPES]; /* ring */
     size_t gateway_n;
     int64_t gateway_scrape_ns;
-    double last_start_s
-        [FLEET_VARIANTS_MAX]; /* of a replica that became ready since the last step; NaN */
+    /* replicas that became ready since the last step, and their mean time to it; NaN: none */
+    int started[FLEET_VARIANTS_MAX];
+    double start_s[FLEET_VARIANTS_MAX];
 
     struct fleet_request *outcome; /* borrowed from the caller of fleet_run(), [requests] */
     int64_t step_ns;
     double cost;
     uint64_t changes;
-    uint64_t served, missed;
+    uint64_t served, missed, broken;
     uint64_t misses_max; /* 0: any number */
     bool aborted;
     const struct fleet_hooks *hooks;
@@ -154,7 +164,8 @@ struct fleet_score {
     double changes_per_hour;
     double p99_ttft_s, p99_tpot_s; /* unserved requests count as infinite */
     uint64_t requests, served;
-    bool aborted; /* the run was given up: the numbers are of a part */
+    uint64_t broken; /* still running when the grace period of their replica ended */
+    bool aborted;    /* the run was given up: the numbers are of a part */
 };
 
 struct fleet_run {

@@ -53,6 +53,7 @@ struct window {
     size_t first_point; /* of the step */
 };
 
+/* The requests of a step and of the warm-up before it, with times from 0 on. The caller frees `requests`. */
 static struct window cut_window(const struct oracle *o, size_t step)
 {
     int64_t begin = (int64_t)step * FLEET_GRID_S * NS_PER_S;
@@ -69,6 +70,7 @@ static struct window cut_window(const struct oracle *o, size_t step)
     return w;
 }
 
+/* Requests of the step that miss their targets with `n` replicas; all of them with none. */
 static uint32_t count_misses(const struct oracle *o, const struct window *w, int n)
 {
     int initial[FLEET_VARIANTS_MAX] = { 0 };
@@ -111,6 +113,8 @@ static int fill_step(struct oracle *o, size_t step, int guess)
     return w.counted ? least : 1;
 }
 
+/* False if the caller's progress hook gave up. Neighboring steps need similar fleets, so each begins at the
+ * last answer. */
 static bool fill_table(struct oracle *o)
 {
     int guess = 2;
@@ -125,7 +129,9 @@ static bool fill_table(struct oracle *o)
 
 /* ---- the plan for a price */
 
-/* Cheapest way to each number of replicas, step by step; costs in replica steps. */
+/* Cheapest way to each number of replicas, step by step; costs in replica steps. Moving down is free and moving up
+ * costs the start of each added replica, so one pass from each side finds the best predecessor of every count:
+ * O(steps * replicas) instead of O(steps * replicas^2). */
 static void plan_for_price(const struct oracle *o, double price, int *ret)
 {
     size_t width = (size_t)o->most + 1;
@@ -185,7 +191,7 @@ struct fleet_score fleet_run_plan(const struct fleet_config *config, struct flee
                                   struct fleet_points *ret_course)
 {
     int initial[FLEET_VARIANTS_MAX] = { 0 };
-    struct fleet_policy *policy = policy_plan_new(
+    struct fleet_policy *policy = fleet_policy_plan_new(
         &(struct policy_plan){ plan->variant, FLEET_GRID_S, plan->replicas, plan->n });
     initial[plan->variant] = plan->replicas[0];
     struct fleet_score score = fleet_simulate(&(struct fleet_run){ .config = config,
@@ -194,13 +200,13 @@ struct fleet_score fleet_run_plan(const struct fleet_config *config, struct flee
                                                                    .policy = policy,
                                                                    .hooks = hooks },
                                               ret_course);
-    policy_free(policy);
+    fleet_policy_free(policy);
     return score;
 }
 
 /* ---- the price */
 
-/* Begins with a plan in `best`, at `cost`. */
+/* Improves the plan in `best`, whose cost is known, by bisection on the logarithm of the price. */
 static void search_price(const struct oracle *o, struct fleet_plan *best, double cost)
 {
     int *plan = mem_zero(o->steps, sizeof(int)), *order = mem_zero(o->steps, sizeof(int));

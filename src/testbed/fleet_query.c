@@ -1,4 +1,12 @@
-/* See fleet_query.h. */
+/* What Prometheus and the API server would answer to the product's queries: see fleet_query.h.
+ *
+ * Rule of all sums here: a series without a value in the range is left out (add_known), and a sum of nothing
+ * is NaN, as an empty PromQL vector is. A NaN reaches the policy as "unknown" and is never replaced by 0 on
+ * the way.
+ *
+ * Which replicas count differs per query, as it does in Prometheus: rates over a range include pods that are
+ * gone but have samples in it; instant values only pods that exist; values per variant only ready pods with
+ * a fresh sample. */
 #include "fleet_query.h"
 
 #include <math.h>
@@ -62,7 +70,7 @@ static double sum_deriv(const struct fleet *f, enum series_field field, double r
     return sum;
 }
 
-double fleet_query_gateway_rate(const struct fleet *f, double range_s)
+static double fleet_query_gateway_rate(const struct fleet *f, double range_s)
 {
     /* the gateway's counter as a series of its own */
     struct series s = { 0 };
@@ -95,39 +103,28 @@ static double prompt_tail(const struct fleet *f, double goal)
     return all * range_s >= least ? series_quantile(goal, &replica_token_bounds, sums) : NAN;
 }
 
-/* Growth of a histogram between the last two scrapes of every pod that exists. */
-static void last_growth(const struct fleet *f, enum series_histogram h, enum series_field count,
-                        const struct replica_bounds *bounds, double *sums)
-{
-    for (size_t i = 0; i < f->replicas.n; i++) {
-        const struct fleet_replica *r = f->replicas.at[i];
-        if (!exists(r) || r->series->n < 1)
-            continue;
-        static const struct series_scrape nothing;
-        const struct series_scrape *to = &r->series->ring[(r->series->n - 1) % SERIES_SCRAPES];
-        const struct series_scrape *from =
-            r->series->n > 1 ? &r->series->ring[(r->series->n - 2) % SERIES_SCRAPES] : &nothing;
-        double below = 0;
-        for (size_t k = 0; k < bounds->n; k++) {
-            double more = (double)(to->bucket[h][k] - from->bucket[h][k]);
-            sums[k] += more;
-            below += more;
-        }
-        sums[bounds->n] += to->field[count] - from->field[count] - below;
-    }
-}
-
+/* The buckets of five minutes, as collect_traffic.c asks for; the requests of one scrape interval of
+ * them count as finished now. */
 static void query_attainment(const struct fleet *f, struct query_model *q)
 {
+    static const double range_s = 300;
     const struct fleet_config *c = f->config;
-    double ttft[SERIES_BUCKETS + 1] = { 0 }, tpot[SERIES_BUCKETS + 1] = { 0 };
-    last_growth(f, SERIES_TTFT, SERIES_TTFT_COUNT, &replica_ttft_bounds, ttft);
-    last_growth(f, SERIES_TPOT, SERIES_TPOT_COUNT, &replica_tpot_bounds, tpot);
+    double ttft[SERIES_BUCKETS + 1] = { 0 }, tpot[SERIES_BUCKETS + 1] = { 0 }, all = 0;
+    for (size_t i = 0; i < f->replicas.n; i++) {
+        const struct series *s = f->replicas.at[i]->series;
+        if (!s)
+            continue;
+        series_add_bucket_rates(s, SERIES_TTFT, last_seconds(f, range_s), ttft);
+        series_add_bucket_rates(s, SERIES_TPOT, last_seconds(f, range_s), tpot);
+    }
+    for (size_t i = 0; i < countof(ttft); i++) {
+        ttft[i] *= range_s;
+        tpot[i] *= range_s;
+        all += ttft[i];
+    }
     double late = series_share_above(c->ttft_s, &replica_ttft_bounds, ttft);
     double slow = series_share_above(c->itl_s, &replica_tpot_bounds, tpot);
-    q->finished = 0;
-    for (size_t i = 0; i <= replica_ttft_bounds.n; i++)
-        q->finished += ttft[i];
+    q->finished = all * c->scrape_s / range_s;
     q->ok = isnan(late) ? NAN : fmax(0, 1 - late - (isnan(slow) ? 0 : slow));
 }
 
@@ -151,6 +148,7 @@ static double mean_of(struct mean m)
     return m.n ? m.sum / m.n : NAN;
 }
 
+/* Means over the ready pods of a variant that were scraped in the last minute. */
 static void query_variant(const struct fleet *f, size_t v, struct query_variant *ret)
 {
     static const double fresh_s = 60;
@@ -162,7 +160,7 @@ static void query_variant(const struct fleet *f, size_t v, struct query_variant 
                                    .ready = f->ready[v],
                                    .kv_tokens = (double)p->kv_blocks * p->block_tokens,
                                    .max_seqs = p->max_seqs,
-                                   .start_delay = f->last_start_s[v] };
+                                   .start_delay = f->start_s[v] };
     for (size_t i = 0; i < f->replicas.n; i++) {
         const struct fleet_replica *r = f->replicas.at[i];
         if (r->variant != v || r->phase != FLEET_READY)

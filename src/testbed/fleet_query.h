@@ -13,14 +13,15 @@ struct query_variant {
     double prompt_rate, gen_rate;  /* tokens per second of a replica */
     double running, running_low, running_high;
     double kv, kv_tokens, max_seqs;
-    double start_delay; /* s; NaN: none became ready since the last step */
+    double start_delay; /* s; mean of those that became ready since the last step; NaN: none did */
 };
 
 struct query_model { /* NaN: not known */
     double arrival;  /* requests per second */
     double in_tokens, out_tokens, in_tail;
     double waiting, queued;
-    double ok, finished; /* in the last scrape interval: share within the targets, of so many */
+    double ok,
+        finished; /* share within the targets in five minutes; requests per scrape interval */
     struct query_variant variants[FLEET_VARIANTS_MAX];
 };
 
@@ -37,6 +38,5 @@ double fleet_query_ratio(const struct fleet *f, enum series_field a, enum series
 double fleet_query_rate(const struct fleet *f, enum series_field field, double range_s);
 /* Requests per second of the last scrape interval, as rate(...[30s]) shows it. */
 double fleet_query_arrival_now(const struct fleet *f);
-double fleet_query_gateway_rate(const struct fleet *f, double range_s);
 
 #endif

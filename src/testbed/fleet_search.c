@@ -15,6 +15,8 @@ struct search {
     const struct fleet_hooks *hooks;
 };
 
+/* One run with `n` replicas of one variant. Unless the whole score is needed, it stops at the first miss too
+ * many. */
 static struct fleet_score try_static(const struct search *s, size_t variant, int n, bool to_the_end)
 {
     int initial[FLEET_VARIANTS_MAX] = { 0 };
@@ -71,6 +73,7 @@ static int guess_replicas(const struct search *s, size_t variant)
     return (int)fmin(REPLICAS_MAX, 1 + ceil(work_s / fmax(seconds, 1) / free_share));
 }
 
+/* Tries each variant with no more replicas than would still be cheaper than the best so far. */
 static struct fleet_static find_cheapest(const struct search *s)
 {
     const struct fleet_config *c = s->config;

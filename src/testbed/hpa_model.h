@@ -1,5 +1,5 @@
 /* The HorizontalPodAutoscaler (autoscaling/v2) as documented: ratio with tolerance, not-ready and
- * missing pods, stabilization windows, scaling policies, bounds. One `struct hpa_history` an HPA. */
+ * missing pods, stabilization windows, scaling policies, bounds. One `struct hpa_history` per HPA. */
 #ifndef FLYBALL_HPA_MODEL_H
 #define FLYBALL_HPA_MODEL_H
 
@@ -27,14 +27,14 @@ struct hpa_behavior {
     struct hpa_rules up, down;
 };
 
-struct hpa_behavior hpa_default_behavior(void);
+struct hpa_behavior hpa_model_default_behavior(void);
 
 enum hpa_target { HPA_VALUE, HPA_AVERAGE_VALUE, HPA_UTILIZATION, HPA_POD_AVERAGE };
 
 struct hpa_metric {
-    bool available; /* false: it could not be read */
+    bool available; /* false: missing; forbids scaling down */
     enum hpa_target kind;
-    double target; /* value, value a pod, or percent of the request */
+    double target; /* value, value per pod, or percent of the request */
     double value;  /* the metric's sum (VALUE, AVERAGE_VALUE), the sum over the pods that report it
                     * (POD_AVERAGE), or the mean utilization in percent */
     int32_t reporting; /* POD_AVERAGE: pods that report it; the others of `current` are missing */
@@ -50,7 +50,7 @@ struct hpa_history { /* `{0}` is an empty one */
     VEC(struct hpa_sample) ups, downs;
 };
 
-void hpa_history_done(struct hpa_history *history);
+void hpa_model_history_done(struct hpa_history *history);
 
 struct hpa_input {
     int64_t now_s;
@@ -68,8 +68,8 @@ struct hpa_decision {
     bool active;         /* ScalingActive: some metric could be read */
 };
 
-/* Decides, and remembers the recommendation. The caller calls hpa_scaled() when it changed the target. */
-struct hpa_decision hpa_decide(struct hpa_history *history, const struct hpa_input *in);
-void hpa_scaled(struct hpa_history *history, int64_t now_s, int32_t from, int32_t to);
+/* Decides, and remembers the recommendation. The caller calls hpa_model_scaled() when it changed the target. */
+struct hpa_decision hpa_model_decide(struct hpa_history *history, const struct hpa_input *in);
+void hpa_model_scaled(struct hpa_history *history, int64_t now_s, int32_t from, int32_t to);
 
 #endif

@@ -1,10 +1,23 @@
-/* Kubelets: pods on a node start, take on new resources in place, and end.
+/* The kubelets of all simulated nodes, as one controller over pods:
  *
- * A resize is admitted when the node's requests, this pod's new ones included, fit: then the new
- * values appear in containerStatuses. Else the pod gets the condition PodResizePending, Infeasible when
- * it would not fit an empty node, or when the pod is Guaranteed and its node has the static CPU manager (the
- * annotation testbed.flyball.dev/cpu-manager), Deferred otherwise, and is tried again when a pod of the node
- * changes. A resize restarts a container if its resizePolicy requires it. */
+ *     bound to a node --start delay--> running --spec changes--> resized in place --deleted--> drained --> gone
+ *
+ * A pod that names a model gets a server (serving.h) before it is reported ready, and a running pod consumes
+ * CPU (demand.c). Both live in memory; after a restart of the testbed, the first reconciliation of a running
+ * pod creates them again.
+ *
+ * Resizing follows the kubelet's admission: the new requests are admitted if they fit on the node together
+ * with those of the other pods. Then they appear in containerStatuses, and a container whose resizePolicy
+ * demands it restarts. Otherwise the pod gets the condition PodResizePending with one of two reasons:
+ *
+ *     Infeasible    it would not fit on an empty node, or the pod is Guaranteed and its node has the static CPU
+ *                   manager policy (annotation testbed.flyball.dev/cpu-manager: static)
+ *     Deferred      it does not fit now; checked again when any pod of the node changes, and every 30 s
+ *
+ * Admission reads the cache: two resizes on one node that are decided within one round trip to the API server may
+ * together exceed it. A real kubelet has no such gap; closing it here would need reservations as in scheduler.c.
+ *
+ * Left out: probes, images, volumes, init containers, memory, and containers that fail. */
 #include "cluster.h"
 
 #include "../base/clock.h"
@@ -23,15 +36,16 @@ static struct json *add_condition(struct reconcile *r, struct json *list, const 
     return c;
 }
 
-/* Of a node that never resizes such pods. */
+/* True for a pod with exclusive CPUs, which the kubelet never resizes. */
 static bool has_own_cpus(const struct cluster *c, const struct pod *pod)
 {
     const struct node *node = cache_get(c->nodes, S(""), pod->node);
     return node && str_eqc(node->cpu_manager, "static") && str_eqc(pod->qos, "Guaranteed");
 }
 
-static struct json *conditions_of(struct reconcile *r, const struct pod *pod,
-                                  const char *resize_pending)
+/* The conditions of a running pod, and PodResizePending with the kubelet's own message if a reason is given. */
+static struct json *build_conditions(struct reconcile *r, const struct pod *pod,
+                                     const char *resize_pending)
 {
     struct json *list = json_new_arr(r->arena);
     add_condition(r, list, "PodScheduled", "True");
@@ -53,8 +67,9 @@ static struct json *conditions_of(struct reconcile *r, const struct pod *pod,
     return list;
 }
 
-/* How often the container was started again, once it has these resources. */
-static int64_t restarts(const struct json *container, const struct json *was)
+/* restartCount after the resources in the spec have been applied: one more if the limit changes and resizePolicy
+ * requires a restart. */
+static int64_t count_restarts(const struct json *container, const struct json *was)
 {
     const struct json *policies = json_get(container, "resizePolicy");
     const struct json *want = json_at(container, "resources", "limits", "cpu", NULL);
@@ -68,9 +83,9 @@ static int64_t restarts(const struct json *container, const struct json *was)
     return n;
 }
 
-/* What the kubelet reports of each container: the resources are those in the spec, enacted. */
-static struct json *container_statuses(struct reconcile *r, const struct pod *pod,
-                                       const struct json *containers, const struct json *were)
+/* status.containerStatuses with the resources of the spec, which are hereby enacted. */
+static struct json *build_container_statuses(struct reconcile *r, const struct pod *pod,
+                                             const struct json *containers, const struct json *were)
 {
     struct json *list = json_new_arr(r->arena);
     char text[RFC3339_TEXT_MAX];
@@ -80,7 +95,8 @@ static struct json *container_statuses(struct reconcile *r, const struct pod *po
         json_set(r->arena, status, S("name"), json_get(container, "name"));
         json_set_bool(r->arena, status, "ready", true);
         json_set_bool(r->arena, status, "started", true);
-        json_set_int(r->arena, status, "restartCount", restarts(container, json_item(were, i)));
+        json_set_int(r->arena, status, "restartCount",
+                     count_restarts(container, json_item(were, i)));
         json_set(r->arena, status, S("image"), json_get(container, "image"));
         json_set_str(r->arena, status, "imageID", S(""));
         str id = cluster_container_id(r->arena, pod, json_text(json_get(container, "name")));
@@ -99,8 +115,9 @@ static struct json *container_statuses(struct reconcile *r, const struct pod *po
     return list;
 }
 
-/* An address of its own for every pod, so that a pod can serve its /metrics on this machine. */
-static str address_of(struct reconcile *r, const struct pod *pod)
+/* A loopback address derived from the uid, so that each pod can serve /metrics on the same port. The same pod has
+ * the same address after a restart. */
+static str derive_address(struct reconcile *r, const struct pod *pod)
 {
     uint32_t h = 2166136261u; /* FNV-1a: the same in every run */
     for (size_t i = 0; i < pod->meta.uid.n; i++)
@@ -108,20 +125,20 @@ static str address_of(struct reconcile *r, const struct pod *pod)
     return arena_printf(r->arena, "127.%u.%u.%u", 64 + (h >> 16) % 64, (h >> 8) & 255, 1 + h % 254);
 }
 
-/* A server listens before its pod is called ready. */
+/* Reports a pod as running and ready. Its server listens before that, so no client finds the port closed. */
 static struct reconciled start_pod(struct reconcile *r, const struct pod *pod,
                                    const struct json *containers)
 {
-    str ip = address_of(r, pod);
+    str ip = derive_address(r, pod);
     err_t e;
-    if (cluster_serve(r, pod, ip, containers, &e) < 0)
+    if (cluster_start_server(r, pod, ip, containers, &e) < 0)
         return reconciled_failed(r, "%s", e.text);
     struct json *status = json_new_obj(r->arena);
     char text[RFC3339_TEXT_MAX];
     json_set_str(r->arena, status, "phase", S("Running"));
-    json_set(r->arena, status, S("conditions"), conditions_of(r, pod, ""));
+    json_set(r->arena, status, S("conditions"), build_conditions(r, pod, ""));
     json_set(r->arena, status, S("containerStatuses"),
-             container_statuses(r, pod, containers, NULL));
+             build_container_statuses(r, pod, containers, NULL));
     json_set_str(r->arena, status, "startTime", rfc3339_text(r->now_ns / NS_PER_S, text));
     json_set_str(r->arena, status, "hostIP", S("127.0.0.1"));
     json_set_str(r->arena, status, "podIP", ip);
@@ -135,6 +152,7 @@ static struct reconciled start_pod(struct reconcile *r, const struct pod *pod,
 
 /* ---- resize */
 
+/* True if the statuses show the resources of the spec. */
 static bool is_enacted(const struct json *containers, const struct json *statuses)
 {
     for (size_t i = 0; i < json_len(containers); i++) {
@@ -146,32 +164,35 @@ static bool is_enacted(const struct json *containers, const struct json *statuse
     return true;
 }
 
-static const char *resize_verdict(struct cluster *c, const struct pod *pod,
-                                  const struct json *containers)
+/* The reason that a resize has to wait, or "" if it is admitted. */
+static const char *check_resize(struct cluster *c, const struct pod *pod,
+                                const struct json *containers)
 {
     const struct node *node = cache_get(c->nodes, S(""), pod->node);
-    int64_t wanted = containers_request_milli(containers);
+    int64_t wanted = cluster_containers_milli(containers);
     if (!node || wanted > node->cpu_milli || has_own_cpus(c, pod))
         return "Infeasible";
-    if (wanted <= pod_allocated_milli(pod))
-        return ""; /* who asks for no more needs no room */
-    return node_allocated_milli(c, pod->node, pod) + wanted > node->cpu_milli ? "Deferred" : "";
+    if (wanted <= cluster_pod_allocated_milli(pod))
+        return ""; /* a smaller request always fits */
+    return cluster_node_allocated_milli(c, pod->node, pod) + wanted > node->cpu_milli ? "Deferred"
+                                                                                      : "";
 }
 
+/* Enacts a resize or explains why not; writes nothing if the same reason is already shown. */
 static struct reconciled resize_pod(struct reconcile *r, const struct pod *pod,
                                     const struct json *containers, const struct json *statuses)
 {
     struct cluster *c = r->context;
-    const char *verdict = resize_verdict(c, pod, containers);
+    const char *verdict = check_resize(c, pod, containers);
     struct json *status = json_new_obj(r->arena);
     if (!*verdict) {
         json_set(r->arena, status, S("containerStatuses"),
-                 container_statuses(r, pod, containers, statuses));
-        json_set(r->arena, status, S("conditions"), conditions_of(r, pod, ""));
+                 build_container_statuses(r, pod, containers, statuses));
+        json_set(r->arena, status, S("conditions"), build_conditions(r, pod, ""));
         reconcile_status(r, &resource_pods, status);
     } else if (!str_eqc(pod->resize_pending, verdict) ||
                pod->resize_generation != pod->generation) {
-        json_set(r->arena, status, S("conditions"), conditions_of(r, pod, verdict));
+        json_set(r->arena, status, S("conditions"), build_conditions(r, pod, verdict));
         reconcile_status(r, &resource_pods, status);
     }
     return *verdict ? reconciled_after(30 * NS_PER_S) : reconciled();
@@ -179,6 +200,7 @@ static struct reconciled resize_pod(struct reconcile *r, const struct pod *pod,
 
 /* ---- the pod's life */
 
+/* Removes the object: a pod that has drained needs no grace period. */
 static struct reconciled end_pod(struct reconcile *r, const struct pod *pod)
 {
     reconcile_call(r,
@@ -189,7 +211,34 @@ static struct reconciled end_pod(struct reconcile *r, const struct pod *pod)
                        .name = pod->meta.name,
                        .body = S("{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\","
                                  "\"gracePeriodSeconds\":0}") },
-                   cluster_gone_is_fine);
+                   cluster_ignore_not_found);
+    return reconciled();
+}
+
+/* One step of a pod's life. Every step is decided by the API object alone, so it may be repeated. */
+/* A pod of a Job has done its work as soon as it runs. */
+static struct reconciled complete_pod(struct reconcile *r, const struct json *containers)
+{
+    struct json *status = json_new_obj(r->arena), *list = json_new_arr(r->arena);
+    char text[RFC3339_TEXT_MAX];
+    str now = rfc3339_text(r->now_ns / NS_PER_S, text);
+    for (size_t i = 0; i < json_len(containers); i++) {
+        const struct json *container = json_item(containers, i);
+        struct json *one = json_new_obj(r->arena);
+        json_set(r->arena, one, S("name"), json_get(container, "name"));
+        json_set(r->arena, one, S("image"), json_get(container, "image"));
+        json_set_str(r->arena, one, "imageID", S(""));
+        json_set_bool(r->arena, one, "ready", false);
+        json_set_int(r->arena, one, "restartCount", 0);
+        struct json *end = json_make(r->arena, one, "state", "terminated", NULL);
+        json_set_int(r->arena, end, "exitCode", 0);
+        json_set_str(r->arena, end, "reason", S("Completed"));
+        json_set_str(r->arena, end, "finishedAt", now);
+        json_push(r->arena, list, one);
+    }
+    json_set_str(r->arena, status, "phase", S("Succeeded"));
+    json_set(r->arena, status, S("containerStatuses"), list);
+    reconcile_status(r, &resource_pods, status);
     return reconciled();
 }
 
@@ -212,29 +261,33 @@ static struct reconciled reconcile_pod(struct reconcile *r)
     struct json *containers = NULL, *statuses = NULL;
     if (json_parse(r->arena, pod->containers, &containers, NULL))
         return reconciled();
+    if (str_eqc(pod->phase, "Succeeded"))
+        return reconciled();
     if (!str_eqc(pod->phase, "Running")) {
         int64_t left = pod->created_ns + c->start_delay_ns - r->now_ns;
-        if (left > 0 && left <= c->start_delay_ns) /* more: the clock was set back meanwhile */
+        if (left > 0 && left <= c->start_delay_ns) /* more: the clock was set back */
             return reconciled_after(left);
+        if (intern_labels_get(pod->labels, S("job-name")).n)
+            return complete_pod(r, containers);
         return start_pod(r, pod, containers);
     }
     err_t e;
-    if (cluster_serve(r, pod, pod->ip, containers, &e) < 0) /* the testbed was restarted */
+    if (cluster_start_server(r, pod, pod->ip, containers, &e) < 0) /* the testbed was restarted */
         return reconciled_failed(r, "%s", e.text);
     (void)json_parse(r->arena, pod->statuses, &statuses, NULL);
-    if (cluster_consume(r, pod, statuses, &e) < 0)
+    if (cluster_update_cpu(r, pod, statuses, &e) < 0)
         return reconciled_failed(r, "%s", e.text);
     if (!is_enacted(containers, statuses))
         return resize_pod(r, pod, containers, statuses);
     return reconciled();
 }
 
-/* A change of one pod may make room for the waiting resizes of its neighbours. */
-static void add_with_neighbours(struct controller *controller, const struct record *old,
-                                const struct record *now)
+/* A change of one pod may make room for deferred resizes on the same node. */
+static void enqueue_with_neighbors(struct controller *controller, const struct record *old,
+                                   const struct record *now)
 {
     struct cluster *c = controller_context(controller);
-    const struct pod *changed = (const struct pod *)(const void *)(now ? now : old), *pod;
+    const struct pod *changed = record_as(struct pod, now ? now : old), *pod;
     controller_add(controller, changed->meta.ns, changed->meta.name);
     if (!changed->node.n)
         return;
@@ -251,6 +304,6 @@ int cluster_start_kubelets(struct cluster *c, err_t *e)
                                                                   .reconcile = reconcile_pod,
                                                                   .context = c,
                                                                   .workers = 16 });
-    controller_watch(c->kubelet, c->pods, add_with_neighbours);
+    controller_watch(c->kubelet, c->pods, enqueue_with_neighbors);
     return 0;
 }

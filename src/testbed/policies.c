@@ -1,4 +1,6 @@
-/* See policies.h. */
+/* The table of policies by name, and the two that decide nothing themselves (static, plan): see policies.h.
+ * Policies are objects with a step function; each implementation embeds struct fleet_policy and owns its
+ * state, which the caller releases with fleet_policy_free(). */
 #include "policies.h"
 
 #include <stdio.h>
@@ -44,7 +46,7 @@ static void free_plan(struct fleet_policy *policy)
     free(container_of(policy, struct plan_state, policy));
 }
 
-struct fleet_policy *policy_plan_new(const struct policy_plan *plan)
+struct fleet_policy *fleet_policy_plan_new(const struct policy_plan *plan)
 {
     struct plan_state *p = mem_zero(1, sizeof(*p));
     p->policy = (struct fleet_policy){ "plan", plan->step_s, step_plan, free_plan };
@@ -55,27 +57,28 @@ struct fleet_policy *policy_plan_new(const struct policy_plan *plan)
 /* ---- by name */
 
 static const struct policy_kind kinds[] = {
-    { "slo", policy_slo },
-    { "need", policy_need },
-    { "2026", policy_2026 },
-    { "seed", policy_seed },
-    { "v2", policy_v2 },
-    { "need-direct", policy_need_direct },
-    { "2026-direct", policy_2026_direct },
-    { "v2-direct", policy_v2_direct },
-    { "queue-model", policy_queue_model },
-    { "hpa-running", policy_hpa_running },
-    { "hpa-kv", policy_hpa_kv },
-    { "hpa-queue", policy_hpa_queue },
-    { "keda", policy_keda },
+    { "slo", fleet_policy_slo },
+    { "need", fleet_policy_need },
+    { "2026", fleet_policy_2026 },
+    { "seed", fleet_policy_seed },
+    { "v2", fleet_policy_v2 },
+    { "need-direct", fleet_policy_need_direct },
+    { "2026-direct", fleet_policy_2026_direct },
+    { "v2-direct", fleet_policy_v2_direct },
+    { "v2-taught", fleet_policy_v2_taught },
+    { "queue-model", fleet_policy_queue_model },
+    { "hpa-running", fleet_policy_hpa_running },
+    { "hpa-kv", fleet_policy_hpa_kv },
+    { "hpa-queue", fleet_policy_hpa_queue },
+    { "keda", fleet_policy_keda },
     { "static", policy_static },
 };
 
 const char policy_names[] =
-    "slo, need, 2026, seed, v2, need-direct, 2026-direct, v2-direct, queue-model, hpa-running, hpa-kv, hpa-queue, keda, "
-    "static, static-peak, oracle";
+    "slo, need, 2026, seed, v2, need-direct, 2026-direct, v2-direct, v2-taught, queue-model, hpa-running, hpa-kv, "
+    "hpa-queue, keda, static, static-peak, oracle";
 
-struct fleet_policy *policy_new(str name, const struct fleet_config *config)
+struct fleet_policy *fleet_policy_new(str name, const struct fleet_config *config)
 {
     for (size_t i = 0; i < countof(kinds); i++)
         if (str_eqc(name, kinds[i].name))
@@ -83,7 +86,7 @@ struct fleet_policy *policy_new(str name, const struct fleet_config *config)
     return NULL;
 }
 
-void policy_free(struct fleet_policy *p)
+void fleet_policy_free(struct fleet_policy *p)
 {
     if (p && p->free)
         p->free(p);

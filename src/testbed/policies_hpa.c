@@ -1,5 +1,15 @@
-/* Policies that are a HorizontalPodAutoscaler, or end in one. Each variant has an HPA of its own; one that has no
- * replica is switched off, as Kubernetes has it. */
+/* Policies that are a HorizontalPodAutoscaler, or that act through one.
+ *
+ *     fleet_policy_follow     an HPA per variant that follows a desired count published as a metric: the last step of the
+ *                       product's rules as most users run them
+ *     hpa-*             an HPA on the mean of a vLLM metric over ready pods
+ *     keda              an HPA on the sum of a metric over the model's pods, as KEDA's Prometheus scaler provides it
+ *
+ * Each variant has an HPA of its own, with the default behavior. An HPA whose target has no replicas is
+ * disabled, as in Kubernetes, so a policy that wakes a variant from zero writes its scale itself.
+ *
+ * Peers are tuned as well as a user with the profile at hand could tune them by arithmetic (running_target):
+ * a comparison with a badly tuned peer would prove nothing. */
 #include "fleet_query.h"
 #include "hpa_model.h"
 #include "policies.h"
@@ -16,20 +26,21 @@ struct policy_followers {
     struct hpa_history history[FLEET_VARIANTS_MAX];
 };
 
-struct policy_followers *policy_followers_new(size_t variants)
+struct policy_followers *fleet_policy_followers_new(size_t variants)
 {
     struct policy_followers *p = mem_zero(1, sizeof(*p));
     p->n = variants;
     return p;
 }
 
-void policy_followers_free(struct policy_followers *p)
+void fleet_policy_followers_free(struct policy_followers *p)
 {
     for (size_t i = 0; p && i < p->n; i++)
-        hpa_history_done(&p->history[i]);
+        hpa_model_history_done(&p->history[i]);
     free(p);
 }
 
+/* One HPA decision for one variant, recorded in its history. */
 static int decide_variant(struct hpa_history *history, const struct fleet *f, size_t v,
                           const struct hpa_metric *metric)
 {
@@ -41,14 +52,14 @@ static int decide_variant(struct hpa_history *history, const struct fleet *f, si
                             .max = variant->max,
                             .metrics = metric,
                             .metric_n = 1,
-                            .behavior = hpa_default_behavior() };
-    int desired = hpa_decide(history, &in).desired;
-    hpa_scaled(history, in.now_s, in.current, desired);
+                            .behavior = hpa_model_default_behavior() };
+    int desired = hpa_model_decide(history, &in).desired;
+    hpa_model_scaled(history, in.now_s, in.current, desired);
     return desired;
 }
 
-void policy_follow(struct policy_followers *p, const struct fleet *f, const int *desired,
-                   int *ret_targets)
+void fleet_policy_follow(struct policy_followers *p, const struct fleet *f, const int *desired,
+                         int *ret_targets)
 {
     for (size_t v = 0; v < p->n; v++) {
         struct hpa_metric metric = { true, HPA_AVERAGE_VALUE, 1, desired[v], 0 };
@@ -95,6 +106,7 @@ static struct hpa_metric external_metric(const struct hpa_policy_state *p, const
                                 0 };
 }
 
+/* Decides each variant by its own HPA; the reason lists the metric of those that have replicas. */
 static void step_hpa(struct fleet_policy *policy, const struct fleet *f,
                      struct fleet_answer *answer)
 {
@@ -116,7 +128,7 @@ static void free_hpa(struct fleet_policy *policy)
 {
     struct hpa_policy_state *p = container_of(policy, struct hpa_policy_state, policy);
     for (size_t v = 0; v < p->n; v++)
-        hpa_history_done(&p->history[v]);
+        hpa_model_history_done(&p->history[v]);
     free(p);
 }
 
@@ -145,7 +157,7 @@ static double running_target(const struct fleet_config *c, size_t v, double shar
     return fmax(1, fmin(n, p->max_seqs));
 }
 
-struct fleet_policy *policy_hpa_running(const struct fleet_config *config)
+struct fleet_policy *fleet_policy_hpa_running(const struct fleet_config *config)
 {
     static const double share = 0.8;
     struct hpa_policy_state *p = hpa_new(config, "hpa-running", SERIES_RUNNING, 1);
@@ -154,19 +166,19 @@ struct fleet_policy *policy_hpa_running(const struct fleet_config *config)
     return &p->policy;
 }
 
-struct fleet_policy *policy_hpa_kv(const struct fleet_config *config)
+struct fleet_policy *fleet_policy_hpa_kv(const struct fleet_config *config)
 {
     return &hpa_new(config, "hpa-kv", SERIES_KV, 0.7)->policy;
 }
 
-struct fleet_policy *policy_hpa_queue(const struct fleet_config *config)
+struct fleet_policy *fleet_policy_hpa_queue(const struct fleet_config *config)
 {
     return &hpa_new(config, "hpa-queue", SERIES_WAITING, 5)->policy;
 }
 
 /* KEDA hands the Prometheus sum to an HPA as an external metric; the polling interval of 30 s and the cooldown
  * matter only between zero and one, which this model (minReplicaCount 1) never crosses. */
-struct fleet_policy *policy_keda(const struct fleet_config *config)
+struct fleet_policy *fleet_policy_keda(const struct fleet_config *config)
 {
     struct hpa_policy_state *p = hpa_new(config, "keda", SERIES_WAITING, 5);
     p->external = true;

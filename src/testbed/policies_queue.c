@@ -43,6 +43,7 @@ static struct sat_load_view query_load(const struct fleet *f)
     };
 }
 
+/* One cycle of the optimizer over the variants with replicas. On failure the last targets stay. */
 static void decide_by_queue(struct queue_policy *p, const struct fleet *f)
 {
     const struct fleet_config *c = f->config;
@@ -85,14 +86,14 @@ static void step_queue(struct fleet_policy *policy, const struct fleet *f,
     int desired[FLEET_VARIANTS_MAX];
     for (size_t v = 0; v < f->config->variant_n; v++)
         desired[v] = p->desired[v] > 0 ? p->desired[v] : f->current[v];
-    policy_follow(p->followers, f, desired, answer->targets);
+    fleet_policy_follow(p->followers, f, desired, answer->targets);
     snprintf(answer->reason, sizeof(answer->reason), "%s", p->reason);
 }
 
 static void free_queue(struct fleet_policy *policy)
 {
     struct queue_policy *p = container_of(policy, struct queue_policy, policy);
-    policy_followers_free(p->followers);
+    fleet_policy_followers_free(p->followers);
     arena_done(&p->scratch);
     free(p);
 }
@@ -113,11 +114,11 @@ static struct variant_profile true_profile(const struct fleet_config *c, size_t 
                                      .delta = (float)r->per_prompt_token_ms };
 }
 
-struct fleet_policy *policy_queue_model(const struct fleet_config *c)
+struct fleet_policy *fleet_policy_queue_model(const struct fleet_config *c)
 {
     struct queue_policy *p = mem_zero(1, sizeof(*p));
     p->policy = (struct fleet_policy){ "queue-model", sync_s, step_queue, free_queue };
-    p->followers = policy_followers_new(c->variant_n);
+    p->followers = fleet_policy_followers_new(c->variant_n);
     for (size_t v = 0; v < c->variant_n; v++) {
         str name = c->variants[v].name;
         p->profiles[v] = true_profile(c, v);

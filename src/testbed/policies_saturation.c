@@ -27,6 +27,7 @@ struct rules_policy {
     struct fleet_policy policy;
     enum decide_rules rules;
     bool by_tokens; /* version 2 */
+    bool taught;    /* version 2: saw a queue at the load of the first minutes */
     bool direct;    /* writes the scale itself */
     struct tracked tracked[FLEET_VARIANTS_MAX];
     struct decide_memory memory;
@@ -51,6 +52,7 @@ static double trusted(double value)
     return isfinite(value) && value >= 0 ? value : NAN;
 }
 
+/* The highest cache usage and queue of the last minute per ready pod; NaN where Prometheus has no sample. */
 static void gather_replicas(const struct fleet *f, struct arena *a, struct gathered *g)
 {
     struct series_range minute = { fleet_now_s(f), 60 };
@@ -92,6 +94,8 @@ static bool track_settled(struct tracked *t, int current, int64_t now_ns)
     return now_ns - MAX(t->steady_ns, t->decided_ns) > transition_ns;
 }
 
+/* What the engine knows of each variant. Replicas without metrics count as pending where the rules ask for
+ * it. */
 static void gather_states(struct rules_policy *p, const struct fleet *f, struct arena *a,
                           struct gathered *g)
 {
@@ -142,6 +146,7 @@ static size_t find_variant(const struct fleet *f, str name)
     return v;
 }
 
+/* Keeps a decision with its time, which the transition rules need, and appends its reason. */
 static void note_target(struct rules_policy *p, const struct fleet *f, size_t v, int target,
                         str reason)
 {
@@ -169,6 +174,7 @@ static struct decide_latency query_latency(const struct fleet *f)
     };
 }
 
+/* One cycle of version 1: gather, decide_model(), keep the targets. */
 static void decide_by_rules(struct rules_policy *p, const struct fleet *f, struct arena *a)
 {
     struct gathered g = { 0 };
@@ -199,6 +205,16 @@ static void decide_by_rules(struct rules_policy *p, const struct fleet *f, struc
 
 /* ---- version 2 */
 
+/* Version 2 takes for the capacity of a replica what its cache held when five requests waited at it, and keeps
+ * the mean of the last ten such moments: one queue at normal load makes it careful for hours, none leaves it with a
+ * bound derived from the command line, which knows no latency. The policy v2-taught is given such moments, in
+ * the fifth minute. */
+static bool is_being_taught(const struct rules_policy *p, const struct fleet *f)
+{
+    double now_s = fleet_now_s(f);
+    return p->taught && now_s > 240 && now_s <= 300;
+}
+
 static double mean_tokens(const struct series *s, double now_s, enum series_field sum,
                           enum series_field count)
 {
@@ -207,6 +223,7 @@ static double mean_tokens(const struct series *s, double now_s, enum series_fiel
     return n > 0 ? series_rate(s, sum, range) / n : 0;
 }
 
+/* One cycle of version 2: capacity and demand in tokens (token_core.h). */
 static void decide_by_tokens(struct rules_policy *p, const struct fleet *f, struct arena *a)
 {
     const struct fleet_config *c = f->config;
@@ -222,11 +239,13 @@ static void decide_by_tokens(struct rules_policy *p, const struct fleet *f, stru
         const struct sat_replica *seen = &g.replicas[n];
         int64_t capacity = (int64_t)profile->kv_blocks * profile->block_tokens;
         bool known = !isnan(seen->kv_usage) && !isnan(seen->queue);
+        double queue = is_being_taught(p, f) ? fmax(seen->queue, sat_config_builtin.queue_threshold)
+                                             : seen->queue;
         replicas[n++] = (struct sat_token_replica){
             .variant = seen->variant,
             .accelerator = seen->accelerator,
             .cost = seen->cost,
-            .queue = known ? seen->queue : 0,
+            .queue = known ? queue : 0,
             .capacity = known ? capacity : 0,
             .in_use = known ? (int64_t)llround(seen->kv_usage * (double)capacity) : 0,
             .input_tokens =
@@ -278,6 +297,7 @@ static void know_templates(struct rules_policy *p, const struct fleet_config *c)
 
 /* ---- the policy */
 
+/* Runs the engine if its cycle is due, and hands the targets it last decided to the HPAs or to the scale. */
 static void step_rules(struct fleet_policy *policy, const struct fleet *f,
                        struct fleet_answer *answer)
 {
@@ -298,7 +318,7 @@ static void step_rules(struct fleet_policy *policy, const struct fleet *f,
     if (p->direct)
         memcpy(answer->targets, desired, f->config->variant_n * sizeof(*desired));
     else
-        policy_follow(p->followers, f, desired, answer->targets);
+        fleet_policy_follow(p->followers, f, desired, answer->targets);
     snprintf(answer->reason, sizeof(answer->reason), "%s", p->reason);
 }
 
@@ -306,7 +326,7 @@ static void free_rules(struct fleet_policy *policy)
 {
     struct rules_policy *p = container_of(policy, struct rules_policy, policy);
     sat_token_store_done(&p->store);
-    policy_followers_free(p->followers);
+    fleet_policy_followers_free(p->followers);
     arena_done(&p->scratch);
     free(p);
 }
@@ -317,7 +337,7 @@ static struct rules_policy *rules_new(const struct fleet_config *c, const char *
     struct rules_policy *p = mem_zero(1, sizeof(*p));
     p->policy = (struct fleet_policy){ name, sync_s, step_rules, free_rules };
     p->rules = rules;
-    p->followers = policy_followers_new(c->variant_n);
+    p->followers = fleet_policy_followers_new(c->variant_n);
     p->direct = strstr(name, "-direct") != NULL;
     return p;
 }
@@ -327,26 +347,32 @@ static struct rules_policy *rules_new(const struct fleet_config *c, const char *
     {                                                                                              \
         return &rules_new(config, name, rules)->policy;                                            \
     }
-RULES_POLICY(policy_need, "need", DECIDE_BY_NEED)
-RULES_POLICY(policy_need_direct, "need-direct", DECIDE_BY_NEED)
-RULES_POLICY(policy_seed, "seed", DECIDE_SEED)
-RULES_POLICY(policy_2026, "2026", DECIDE_2026)
-RULES_POLICY(policy_2026_direct, "2026-direct", DECIDE_2026)
+RULES_POLICY(fleet_policy_need, "need", DECIDE_BY_NEED)
+RULES_POLICY(fleet_policy_need_direct, "need-direct", DECIDE_BY_NEED)
+RULES_POLICY(fleet_policy_seed, "seed", DECIDE_SEED)
+RULES_POLICY(fleet_policy_2026, "2026", DECIDE_2026)
+RULES_POLICY(fleet_policy_2026_direct, "2026-direct", DECIDE_2026)
 
 static struct fleet_policy *v2_new(const struct fleet_config *config, const char *name)
 {
     struct rules_policy *p = rules_new(config, name, DECIDE_2026);
     p->by_tokens = true;
+    p->taught = strstr(name, "-taught") != NULL;
     know_templates(p, config);
     return &p->policy;
 }
 
-struct fleet_policy *policy_v2(const struct fleet_config *config)
+struct fleet_policy *fleet_policy_v2(const struct fleet_config *config)
 {
     return v2_new(config, "v2");
 }
 
-struct fleet_policy *policy_v2_direct(const struct fleet_config *config)
+struct fleet_policy *fleet_policy_v2_direct(const struct fleet_config *config)
 {
     return v2_new(config, "v2-direct");
+}
+
+struct fleet_policy *fleet_policy_v2_taught(const struct fleet_config *config)
+{
+    return v2_new(config, "v2-taught");
 }

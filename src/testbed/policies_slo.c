@@ -1,8 +1,15 @@
 /* The product's slo policy (slo_core.h) in the simulated fleet: every cycle the answers to its queries
- * (fleet_query.h) go into one step, and its targets are written to the scale directly. */
+ * (fleet_query.h) go into one step, and its targets are written to the scale directly.
+ *
+ * With a history it starts as the operator does in a cluster whose Prometheus has one (saturation_history.c):
+ *
+ *     requests of the first two minutes, at random times ─► fleet under a policy that records ─► slo_state_learn, slo_state_replay
+ *
+ * It then decides at once, and in its first minute the rates are still partly those of the past. */
 #include "fleet_query.h"
 #include "policies.h"
 
+#include "../base/clock.h"
 #include "../saturation/slo_core.h"
 
 #include <math.h>
@@ -10,12 +17,20 @@
 
 _Static_assert((int)FLEET_VARIANTS_MAX <= (int)SLO_VARIANTS_MAX, "slo plans every variant");
 
+enum { HISTORY_S = 1200, SAMPLE_S = 120, RATE_S = 60, CYCLE_S = 15 };
+
+struct policy_history {
+    VEC(struct slo_input) cycles; /* the oldest first */
+};
+
 struct slo_policy {
     struct fleet_policy policy;
     struct slo_config config;
     struct slo_state state;
+    const struct policy_history *history; /* NULL: none */
 };
 
+/* The input of one cycle: the answers of fleet_query.h under the names of slo_core.h. */
 static void fill_input(const struct fleet *f, struct slo_input *in)
 {
     struct query_model q;
@@ -54,6 +69,89 @@ static void fill_input(const struct fleet *f, struct slo_input *in)
     }
 }
 
+/* ---- history */
+
+struct recorder {
+    struct fleet_policy policy;
+    struct policy_history *history;
+};
+
+static void step_recorder(struct fleet_policy *policy, const struct fleet *f,
+                          struct fleet_answer *answer UNUSED)
+{
+    struct recorder *r = container_of(policy, struct recorder, policy);
+    struct slo_input in;
+    fill_input(f, &in);
+    vec_push(&r->history->cycles, in);
+}
+
+struct policy_history *fleet_policy_history_new(const struct fleet_config *config,
+                                                struct fleet_trace trace, const int *initial)
+{
+    size_t n = 0, times = HISTORY_S / SAMPLE_S;
+    while (n < trace.n && trace.at[n].arrived_ns < SAMPLE_S * NS_PER_S)
+        n++;
+    if (!n)
+        return NULL;
+    struct replica_request *past = mem_alloc(n * times * sizeof(*past));
+    struct random r;
+    double at_s = 0;
+    random_init(&r, config->seed, 13);
+    for (size_t i = 0; i < n * times; i++) {
+        at_s += -log(1 - random_unit(&r)) * SAMPLE_S / (double)n;
+        past[i] = trace.at[i % n];
+        past[i].arrived_ns = (int64_t)(at_s * (double)NS_PER_S);
+    }
+    struct policy_history *h = mem_zero(1, sizeof(*h));
+    struct recorder recorder = { { .name = "recorder", .period_s = CYCLE_S, .step = step_recorder },
+                                 h };
+    fleet_simulate(&(struct fleet_run){ .config = config,
+                                        .trace = { past, n * times },
+                                        .initial = initial,
+                                        .policy = &recorder.policy },
+                   NULL);
+    free(past);
+    return h;
+}
+
+void fleet_policy_history_free(struct policy_history *h)
+{
+    if (h)
+        vec_done(&h->cycles);
+    free(h);
+}
+
+/* As saturation_history.c does with the answers of Prometheus. */
+static void replay_history(struct slo_policy *p)
+{
+    struct slo_load loads[SLO_RING];
+    size_t n = 0;
+    for (size_t i = 0; i < p->history->cycles.n; i++) {
+        const struct slo_input *in = &p->history->cycles.at[i];
+        slo_state_learn(&p->state, &p->config, in);
+        if (in->arrival >= 0 && in->in_tokens > 0 && in->out_tokens > 0 && n < SLO_RING)
+            loads[n++] = (struct slo_load){ .rate = (float)in->arrival,
+                                            .in = (float)in->in_tokens,
+                                            .out = (float)in->out_tokens };
+    }
+    slo_state_replay(&p->state, loads, n);
+}
+
+/* A rate over a minute is that of the past for as much of it as lies before second 0. */
+static void add_past(const struct slo_policy *p, const struct fleet *f, struct slo_input *in)
+{
+    double share = 1 - fleet_now_s(f) / RATE_S;
+    if (!p->history || !p->history->cycles.n || share <= 0)
+        return;
+    const struct slo_input *last = &p->history->cycles.at[p->history->cycles.n - 1];
+    in->arrival =
+        isnan(in->arrival) ? last->arrival : share * last->arrival + (1 - share) * in->arrival;
+    in->in_tokens = last->in_tokens;
+    in->out_tokens = last->out_tokens;
+}
+
+/* ---- steps */
+
 static void step_slo(struct fleet_policy *policy, const struct fleet *f,
                      struct fleet_answer *answer)
 {
@@ -61,6 +159,7 @@ static void step_slo(struct fleet_policy *policy, const struct fleet *f,
     struct slo_input in;
     struct slo_output out;
     fill_input(f, &in);
+    add_past(p, f, &in);
     slo_step(&p->state, &p->config, &in, &out);
     for (size_t v = 0; v < in.variant_n; v++)
         answer->targets[v] = out.targets[v];
@@ -72,17 +171,23 @@ static void free_slo(struct fleet_policy *policy)
     free(container_of(policy, struct slo_policy, policy));
 }
 
-struct fleet_policy *policy_slo(const struct fleet_config *config)
+struct fleet_policy *fleet_policy_slo(const struct fleet_config *config)
 {
-    static const double cycle_s = 15;
     struct slo_policy *p = mem_zero(1, sizeof(*p));
-    p->policy = (struct fleet_policy){ "slo", cycle_s, step_slo, free_slo };
+    p->policy = (struct fleet_policy){ .name = "slo",
+                                       .period_s = CYCLE_S,
+                                       .at_once = config->history != NULL,
+                                       .step = step_slo,
+                                       .free = free_slo };
     p->config = (struct slo_config){ .ttft = config->ttft_s,
                                      .itl = config->itl_s,
                                      .goal = config->goal,
-                                     .cycle = cycle_s,
+                                     .cycle = CYCLE_S,
                                      .reserve = config->reserve,
                                      .reserve_replicas = config->reserve_replicas };
     slo_state_init(&p->state);
+    p->history = config->history;
+    if (p->history)
+        replay_history(p);
     return &p->policy;
 }

@@ -1,4 +1,5 @@
-/* See replica_metrics.h. */
+/* The /metrics page of a simulated vLLM server: see replica_metrics.h. Bucket bounds are printed as Python
+ * prints floats ("1.0", not "1"), because queries match the label `le` as text. */
 #include "replica_metrics.h"
 
 #include "../prom/exposition.h"
@@ -21,6 +22,7 @@ static void print_value(const struct page *p, const char *name, const char *type
     buf_printf(p->out, "vllm:%s{" STR_FMT "} %.17g\n", name, STR_ARG(p->labels), value);
 }
 
+/* Buckets are stored per bound and printed cumulative, as the exposition format requires. */
 static void print_histogram(const struct page *p, const char *name,
                             const struct replica_histogram *h, const struct replica_bounds *bounds)
 {

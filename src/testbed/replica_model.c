@@ -49,23 +49,24 @@ int replica_profile_check(const struct replica_profile *p, err_t *e)
                              p->per_cached_token_ms };
     for (size_t i = 0; i < countof(times); i++)
         if (!(times[i] >= 0 && times[i] <= 1e6))
-            return err_set(e, EINVAL, "a time of the profile is %g ms, want 0 to 1e6", times[i]);
+            return err_set(e, EINVAL, "a time of the profile is %g ms, but must be 0 to 1e6",
+                           times[i]);
     if (!(p->base_ms >=
           0.1)) /* a server that iterates more often than that would take ages to simulate */
-        return err_set(e, EINVAL, "baseMs is %g, want 0.1 or more", p->base_ms);
+        return err_set(e, EINVAL, "baseMs is %g, but must be 0.1 or more", p->base_ms);
     if (!(p->noise >= 0 && p->noise < 1))
-        return err_set(e, EINVAL, "noise is %g, want 0 to 1", p->noise);
+        return err_set(e, EINVAL, "noise is %g, but must be 0 to 1", p->noise);
     if (p->block_tokens < 1 || p->block_tokens > REPLICA_PHASES_MAX)
-        return err_set(e, EINVAL, "blockTokens is %d, want 1 to %d", p->block_tokens,
+        return err_set(e, EINVAL, "blockTokens is %d, but must be 1 to %d", p->block_tokens,
                        REPLICA_PHASES_MAX);
     if (p->kv_blocks < 2 || p->kv_blocks > INT32_MAX / p->block_tokens)
-        return err_set(e, EINVAL, "kvBlocks is %d, want 2 to %d", p->kv_blocks,
+        return err_set(e, EINVAL, "kvBlocks is %d, but must be 2 to %d", p->kv_blocks,
                        INT32_MAX / p->block_tokens);
     if (p->max_seqs < 1 || p->max_seqs > 65536)
-        return err_set(e, EINVAL, "maxSeqs is %d, want 1 to 65536", p->max_seqs);
+        return err_set(e, EINVAL, "maxSeqs is %d, but must be 1 to 65536", p->max_seqs);
     if (p->max_batched_tokens < 2 || p->max_batched_tokens > 1 << 24)
-        return err_set(e, EINVAL, "maxBatchedTokens is %d, want 2 to %d", p->max_batched_tokens,
-                       1 << 24);
+        return err_set(e, EINVAL, "maxBatchedTokens is %d, but must be 2 to %d",
+                       p->max_batched_tokens, 1 << 24);
     return 0;
 }
 
@@ -174,6 +175,7 @@ static void heap_up(struct replica *r, int32_t at)
     heap_place(r, at, seat);
 }
 
+/* Restores the order of the heap below `at`. */
 static void heap_down(struct replica *r, int32_t at)
 {
     int32_t seat = r->ends[at];
@@ -214,6 +216,7 @@ static int32_t context_of(const struct replica *r, const struct replica_seq *s) 
     return s->joined_tokens + (int32_t)(r->iteration - s->joined_at);
 }
 
+/* Takes a seat out of the list of seats and gives it back. */
 static void unlink_seat(struct replica *r, int32_t seat)
 {
     const struct replica_seq *s = &r->seats[seat];
@@ -333,6 +336,7 @@ static int32_t fill_batch(struct replica *r, bool may_enter)
     return computed;
 }
 
+/* Decides the batch of an iteration and, from law 1, how long it takes. */
 static void begin_iteration(struct replica *r)
 {
     const struct replica_profile *p = &r->profile;
@@ -348,6 +352,7 @@ static void begin_iteration(struct replica *r)
     r->end_ns = r->now_ns + r->took_ns;
 }
 
+/* Observes the latencies of a finished request, reports it, and frees its seat. */
 static void end_request(struct replica *r, int32_t seat)
 {
     struct replica_counters *c = &r->counters;
@@ -395,6 +400,7 @@ static void join_decoding(struct replica *r, int32_t seat)
     heap_up(r, r->decoding++);
 }
 
+/* Publishes the results of an iteration: tokens of the decoding, ends, and prefills that become decoding. */
 static void end_iteration(struct replica *r)
 {
     int32_t decoding = r->decoding;

@@ -1,6 +1,21 @@
-/* The scheduler: binds each pod that has no node to the node with most room for what it requests, of those
- * with the labels it asks for. One pod at a time, and a pod that was bound counts on its node until the cache
- * shows it there, so no room is promised twice. A pod that fits nowhere gets a condition and is retried. */
+/* The scheduler: binds each pod without a node to the node with the most free CPU, among those that match
+ * the pod's nodeSelector and are not cordoned.
+ *
+ * The problem is that a binding takes effect twice: at once in the API, later in the cache of pods that free
+ * CPU is computed from. In between, the next pod would be given the same room. So:
+ *
+ *     pick_node --> reserve_room --> POST binding --> cache shows spec.nodeName --> release_room
+ *                                        |
+ *                                        +-- failure --> release_room
+ *
+ * Invariant: a pod is bound only to a node where it fits beside admitted requests, pending resizes and reservations.
+ * There is one worker, so a choice and its reservation are one step.
+ *
+ * `cluster.placements` owns the reservations, by namespace/name. They are kept in memory only: after a
+ * restart the cache is complete before the first reconciliation.
+ *
+ * A pod that fits nowhere gets the condition Unschedulable once and is retried every 5 s. Left out:
+ * affinity, taints, priorities and preemption, and every resource but CPU. */
 #include "cluster.h"
 
 #include "../base/clock.h"
@@ -9,11 +24,11 @@
 
 #include <stdio.h>
 
-static const int64_t again_ns = 5 * NS_PER_S;
+static const int64_t retry_ns = 5 * NS_PER_S;
 
-struct placement {
+struct placement { /* room reserved for a pod whose binding the cache does not show yet */
     int64_t milli;
-    char *node;
+    char *node; /* owned */
     char key[]; /* namespace/name */
 };
 
@@ -24,7 +39,7 @@ static void placement_free(struct placement *p)
     free(p);
 }
 
-static void key_of(const struct record *pod, char *ret_key, size_t size)
+static void write_key(const struct record *pod, char *ret_key, size_t size)
 {
     snprintf(ret_key, size, STR_FMT "/" STR_FMT, STR_ARG(pod->ns), STR_ARG(pod->name));
 }
@@ -32,14 +47,14 @@ static void key_of(const struct record *pod, char *ret_key, size_t size)
 static void release_room(struct cluster *c, const struct record *pod)
 {
     char key[600];
-    key_of(pod, key, sizeof(key));
+    write_key(pod, key, sizeof(key));
     placement_free(map_del(&c->placements, str_c(key)));
 }
 
 static void reserve_room(struct cluster *c, const struct pod *pod, str node, int64_t milli)
 {
     char key[600];
-    key_of(&pod->meta, key, sizeof(key));
+    write_key(&pod->meta, key, sizeof(key));
     struct placement *p = mem_zero(1, sizeof(*p) + strlen(key) + 1);
     strcpy(p->key, key);
     p->node = mem_dup(node.p, node.n);
@@ -56,13 +71,13 @@ void cluster_stop_scheduler(struct cluster *c)
 
 /* ---- nodes */
 
-/* Requests on a node; a resize that waits keeps its room. */
+/* CPU taken on a node: admitted requests or, for a pending resize, the larger new ones, and reservations. */
 static int64_t reserved_milli(const struct cluster *c, str node)
 {
     int64_t sum = 0;
     const struct pod *pod;
     cache_each_in(pod, c->pods, PODS_BY_NODE, node)
-        sum += MAX(pod_allocated_milli(pod), pod_requested_milli(pod));
+        sum += MAX(cluster_pod_allocated_milli(pod), cluster_pod_requested_milli(pod));
     for (struct map_slot *s = NULL; (s = map_next(&c->placements, s));) {
         const struct placement *p = s->value;
         sum += str_eqc(node, p->node) ? p->milli : 0;
@@ -73,12 +88,13 @@ static int64_t reserved_milli(const struct cluster *c, str node)
 static bool is_selected(const struct node *node, const struct json *selector)
 {
     json_each(label, selector)
-        if (!str_eq(labels_get(node->labels, label->key), json_text(label->value)))
+        if (!str_eq(intern_labels_get(node->labels, label->key), json_text(label->value)))
             return false;
     return !node->unschedulable;
 }
 
-static str node_for(const struct cluster *c, int64_t wanted, const struct json *selector)
+/* The node with the most free CPU that can take the pod; ties go to the first name. "": none. */
+static str pick_node(const struct cluster *c, int64_t wanted, const struct json *selector)
 {
     int64_t most = -1;
     str best = S("");
@@ -96,7 +112,9 @@ static str node_for(const struct cluster *c, int64_t wanted, const struct json *
 
 /* ---- pods */
 
-static void bound(struct reconcile *r, const struct kube_reply *reply)
+/* A conflict or a missing pod is not an error: the pod was bound or deleted meanwhile, and the cache will
+ * show it. */
+static void finish_binding(struct reconcile *r, const struct kube_reply *reply)
 {
     struct cluster *c = r->context;
     if (!reply->failure)
@@ -106,7 +124,8 @@ static void bound(struct reconcile *r, const struct kube_reply *reply)
         reconcile_fail(r, reply->failure);
 }
 
-static void bind(struct reconcile *r, str node)
+/* The binding subresource, as kube-scheduler uses it. */
+static void bind_pod(struct reconcile *r, str node)
 {
     struct json *binding = json_new_obj(r->arena);
     json_set_str(r->arena, binding, "apiVersion", S("v1"));
@@ -122,10 +141,11 @@ static void bind(struct reconcile *r, str node)
                                            .name = r->name,
                                            .subresource = "binding",
                                            .body = json_to_str(r->arena, binding) },
-                   bound);
+                   finish_binding);
 }
 
-static void say_why_not(struct reconcile *r, size_t nodes)
+/* kube-scheduler's condition and message, which users and autoscalers look for. */
+static void report_unschedulable(struct reconcile *r, size_t nodes)
 {
     struct json *status = json_new_obj(r->arena), *list = json_new_arr(r->arena),
                 *condition = json_new_obj(r->arena);
@@ -142,41 +162,43 @@ static void say_why_not(struct reconcile *r, size_t nodes)
     reconcile_status(r, &resource_pods, status);
 }
 
-static bool is_ours(const struct pod *pod)
+static bool needs_node(const struct pod *pod)
 {
     return !pod->node.n && !pod->deleting && !pod->gated &&
            (!pod->scheduler.n || str_eqc(pod->scheduler, "default-scheduler"));
 }
 
-static struct reconciled reconcile_place(struct reconcile *r)
+/* Places one pod, or explains why it stays pending. */
+static struct reconciled reconcile_placement(struct reconcile *r)
 {
     struct cluster *c = r->context;
     const struct pod *pod = cache_get(c->pods, r->ns, r->name);
     char key[600];
-    if (!pod || !is_ours(pod))
+    if (!pod || !needs_node(pod))
         return reconciled();
-    key_of(&pod->meta, key, sizeof(key));
+    write_key(&pod->meta, key, sizeof(key));
     if (map_get(&c->placements, str_c(key)))
         return reconciled(); /* bound; the cache will show it */
     struct json *selector = NULL;
     if (pod->selector.n)
         (void)json_parse(r->arena, pod->selector, &selector, NULL);
-    int64_t wanted = pod_requested_milli(pod);
-    str node = node_for(c, wanted, selector);
+    int64_t wanted = cluster_pod_requested_milli(pod);
+    str node = pick_node(c, wanted, selector);
     if (node.n) {
         reserve_room(c, pod, node, wanted);
-        bind(r, node);
+        bind_pod(r, node);
         return reconciled();
     }
     if (!pod->unscheduled.n)
-        say_why_not(r, cache_count(c->nodes));
-    return reconciled_after(again_ns);
+        report_unschedulable(r, cache_count(c->nodes));
+    return reconciled_after(retry_ns);
 }
 
-static void on_pod(struct controller *controller, const struct record *old,
-                   const struct record *now)
+/* The cache has caught up with a binding or a deletion: its reservation ends. */
+static void on_pod_change(struct controller *controller, const struct record *old,
+                          const struct record *now)
 {
-    const struct pod *pod = (const struct pod *)(const void *)now;
+    const struct pod *pod = record_as(struct pod, now);
     if (!pod || pod->node.n)
         release_room(controller_context(controller), now ? now : old);
     else
@@ -188,9 +210,9 @@ int cluster_start_scheduler(struct cluster *c, err_t *e)
     (void)e;
     struct controller *scheduler =
         manager_controller(c->manager, &(struct controller_spec){ .name = "testbed-scheduler",
-                                                                  .reconcile = reconcile_place,
+                                                                  .reconcile = reconcile_placement,
                                                                   .context = c,
                                                                   .workers = 1 });
-    controller_watch(scheduler, c->pods, on_pod);
+    controller_watch(scheduler, c->pods, on_pod_change);
     return 0;
 }

@@ -1,4 +1,13 @@
-/* See series.h. */
+/* PromQL functions over the last scrapes of one simulated server: see series.h.
+ *
+ * Scrapes are numbered from 0 and kept in a ring of SERIES_SCRAPES; a range is a span of numbers
+ * (find_span), left-open as in Prometheus 3. All functions work on spans, so none of them sees the ring.
+ *
+ * The arithmetic follows Prometheus step by step, because policies are compared with thresholds that were
+ * tuned on real Prometheus answers: rate() extrapolates to the ends of the range (by half an interval where
+ * the series starts or ends inside it, and never below zero), histogram_quantile() interpolates within a
+ * bucket. Plain growth divided by time would ignore the parts of the range before the first and after the
+ * last sample. */
 #include "series.h"
 
 #include <math.h>
@@ -9,6 +18,7 @@ static void copy_buckets(uint32_t *to, const struct replica_histogram *h)
         to[i] = h->bucket[i];
 }
 
+/* Counters are copied as they are at this moment; the ring overwrites the oldest scrape. */
 void series_scrape(struct series *s, const struct replica *r, double at_s)
 {
     const struct replica_counters *c = &r->counters;
@@ -47,6 +57,7 @@ static const struct series_scrape *scrape_at(const struct series *s, size_t numb
     return &s->ring[number % SERIES_SCRAPES];
 }
 
+/* The scrapes in (now - span, now] that the ring still holds. */
 static struct span find_span(const struct series *s, struct series_range range)
 {
     size_t oldest = s->n > SERIES_SCRAPES ? s->n - SERIES_SCRAPES : 0, end = s->n;

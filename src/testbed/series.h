@@ -63,7 +63,7 @@ void series_add_bucket_rates(const struct series *s, enum series_histogram histo
 /* histogram_quantile() of such sums (not cumulative); NaN when nothing was observed. */
 double series_quantile(double q, const struct replica_bounds *bounds, const double *sums);
 
-/* The share of observations above `x`, with an exponential tail inside the bucket: decision.md's F. `above`
+/* The share of observations above `x`, with an exponential tail inside the bucket: F of the rule slo. `above`
  * are not cumulative counts; the last is beyond all bounds. */
 double series_share_above(double x, const struct replica_bounds *bounds, const double *counts);
 

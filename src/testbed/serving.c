@@ -1,4 +1,16 @@
-/* See serving.h. Time passes for a server when it is read: at a scrape, and when traffic comes. */
+/* Simulated vLLM servers: see serving.h for what makes a pod a server.
+ *
+ *     serving_put     an HTTP server on the pod's address, around one replica model
+ *     serving_pick    the router: the least loaded server of a model takes the next request
+ *     serving_drain   the pod is being deleted: waiting requests go to another server, running ones finish
+ *     serving_remove  whatever is left moves to another server too
+ *
+ * A server has no timer. Its model is advanced when something looks at it: a scrape of /metrics, or
+ * traffic.c before it places a request. So a page is exact at the moment it is read, and an idle server
+ * costs nothing.
+ *
+ * struct serving owns the servers. Requests that lose their server are handed to `orphaned`, so that none is
+ * lost by scaling down; a request keeps its arrival time, which is what its latency is measured from. */
 #include "serving.h"
 
 #include "replica_metrics.h"
@@ -19,6 +31,7 @@ static const struct {
     { "H100", { 18, 0.06, 0.05, 0.00024, 0.03, 6000, 16, 96, 2048 } },
 };
 
+/* The speed and cache size of an accelerator by its name, in any case. */
 static int find_profile(str name, struct replica_profile *ret, err_t *e)
 {
     for (size_t i = 0; i < countof(accelerators); i++)
@@ -26,8 +39,7 @@ static int find_profile(str name, struct replica_profile *ret, err_t *e)
             *ret = accelerators[i].profile;
             return 0;
         }
-    return err_set(e, EINVAL,
-                   "the accelerator \"" STR_FMT "\" is not simulated: L40S, A100 and H100 are",
+    return err_set(e, EINVAL, "accelerator is \"" STR_FMT "\", but must be L40S, A100 or H100",
                    STR_ARG(name));
 }
 
@@ -49,7 +61,8 @@ static int find_port(const struct serving_pod *pod, uint16_t *ret, err_t *e)
     return 0;
 }
 
-static void on_request(void *context, struct exchange *x)
+/* Serves /metrics at the current time, and /health. */
+static void answer_request(void *context, struct exchange *x)
 {
     struct vllm_server *server = context;
     str path = exchange_path(x);
@@ -63,11 +76,11 @@ static void on_request(void *context, struct exchange *x)
         exchange_answer(x, 200, HTTP_HEADERS({ S("content-type"), S("text/plain") }), S(""));
     } else {
         exchange_answer(x, 404, HTTP_HEADERS({ S("content-type"), S("text/plain") }),
-                        S("a simulated server has /metrics and /health\n"));
+                        S("not found; a simulated server has /metrics and /health\n"));
     }
 }
 
-static struct vllm_server *find(const struct serving *s, str ns, str name, size_t *ret_at)
+static struct vllm_server *find_server(const struct serving *s, str ns, str name, size_t *ret_at)
 {
     for (size_t i = 0; i < s->servers.n; i++)
         if (str_eqc(name, s->servers.at[i]->name) && str_eqc(ns, s->servers.at[i]->ns)) {
@@ -87,12 +100,13 @@ static void server_free(struct vllm_server *server)
     free(server);
 }
 
+/* The seed of a server is its number, so the same scenario gives the same noise in every run. */
 int serving_put(struct serving *s, const struct serving_pod *pod, err_t *e)
 {
     struct replica_profile profile;
     uint16_t port;
     size_t at;
-    if (find(s, pod->ns, pod->name, &at))
+    if (find_server(s, pod->ns, pod->name, &at))
         return 0;
     int r = find_profile(pod->accelerator.n ? pod->accelerator : S("A100"), &profile, e);
     r = r < 0 ? r : find_port(pod, &port, e);
@@ -104,7 +118,7 @@ int serving_put(struct serving *s, const struct serving_pod *pod, err_t *e)
     r = http_server_new(s->loop,
                         &(struct http_server_options){ .address = ip,
                                                        .port = port,
-                                                       .on_request = on_request,
+                                                       .on_request = answer_request,
                                                        .context = server,
                                                        .max_connections = 64,
                                                        .max_body_bytes = 4096 },
@@ -122,12 +136,12 @@ int serving_put(struct serving *s, const struct serving_pod *pod, err_t *e)
     return 0;
 }
 
-struct eviction {
+struct eviction { /* of requests from a server that goes away; both borrowed */
     struct serving *serving;
     const struct vllm_server *from;
 };
 
-static void send_elsewhere(void *context, struct replica_request request)
+static void reroute_request(void *context, struct replica_request request)
 {
     struct eviction *eviction = context;
     if (eviction->serving->orphaned)
@@ -138,12 +152,12 @@ bool serving_drain(struct serving *s, str ns, str name, int64_t now_ns)
 {
     static const int64_t grace_ns = 30 * NS_PER_S;
     size_t at;
-    struct vllm_server *server = find(s, ns, name, &at);
+    struct vllm_server *server = find_server(s, ns, name, &at);
     if (!server)
         return false;
     if (!server->drained_ns) {
         server->drained_ns = now_ns + grace_ns;
-        replica_give_back(&server->replica, send_elsewhere, &(struct eviction){ s, server });
+        replica_give_back(&server->replica, reroute_request, &(struct eviction){ s, server });
     }
     replica_advance(&server->replica, now_ns);
     return !replica_is_idle(&server->replica) && now_ns < server->drained_ns;
@@ -152,11 +166,11 @@ bool serving_drain(struct serving *s, str ns, str name, int64_t now_ns)
 void serving_remove(struct serving *s, str ns, str name)
 {
     size_t at;
-    struct vllm_server *server = find(s, ns, name, &at);
+    struct vllm_server *server = find_server(s, ns, name, &at);
     if (!server)
         return;
     vec_remove(&s->servers, at);
-    replica_evict(&server->replica, send_elsewhere, &(struct eviction){ s, server });
+    replica_evict(&server->replica, reroute_request, &(struct eviction){ s, server });
     server_free(server);
 }
 
@@ -167,7 +181,7 @@ void serving_done(struct serving *s)
     vec_done(&s->servers);
 }
 
-/* The same choice as in flyball simulate. */
+/* The same rule as the router of `flyball simulate` (fleet.h): least load, servers that drain excepted. */
 struct vllm_server *serving_pick(const struct serving *s, str ns, str model)
 {
     struct vllm_server *best = NULL;

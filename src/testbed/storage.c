@@ -1,5 +1,7 @@
-/* Volumes and jobs, as far as their answers go: every PersistentVolumeClaim is bound at once, and every Job is done after
- * the start delay of pods, without a pod of its own. */
+/* PersistentVolumeClaims and Jobs, reduced to the status they get: a claim is bound at once with the
+ * capacity it requests, and a Job completes after the start delay of pods, without a pod of its own.
+ * Controllers that create either wait for that status; no storage is provisioned and nothing runs. The Job of a discovery
+ * (discovery.c) has a pod, because its log is read, and completes when the kubelet has ended that. */
 #include "cluster.h"
 
 #include "../base/clock.h"
@@ -28,6 +30,7 @@ struct job {
     struct record meta;
     int64_t created_ns, completions;
     bool done, suspended, deleting;
+    str pod_template; /* raw JSON */
 };
 
 static const struct field job_fields[] = {
@@ -36,6 +39,7 @@ static const struct field job_fields[] = {
     { "spec.completions", F_INT, offsetof(struct job, completions), .otherwise = 1 },
     { "spec.suspend", F_BOOL, offsetof(struct job, suspended) },
     { "status.completionTime", F_HAS, offsetof(struct job, done) },
+    { "spec.template", F_RAW, offsetof(struct job, pod_template) },
 };
 
 static const struct cache_spec claim_cache = { .resource = &claim_resource,
@@ -60,6 +64,7 @@ static struct reconciled reconcile_claim(struct reconcile *r)
     return reconciled();
 }
 
+/* The status of a completed Job, with both conditions that Kubernetes sets. */
 static struct json *job_status(struct reconcile *r, const struct job *job)
 {
     static const char *const types[] = { "SuccessCriteriaMet", "Complete" };
@@ -81,6 +86,37 @@ static struct json *job_status(struct reconcile *r, const struct job *job)
     return status;
 }
 
+/* The object that discovery.c reads. */
+static struct json *job_object(struct reconcile *r, const struct job *job)
+{
+    struct json *o = json_new_obj(r->arena), *template = NULL;
+    if (json_parse(r->arena, job->pod_template, &template, NULL) < 0)
+        return NULL;
+    json_set_str(r->arena, json_make(r->arena, o, "metadata", NULL), "name", job->meta.name);
+    json_set(r->arena, json_make(r->arena, o, "spec", NULL), S("template"), template);
+    return o;
+}
+
+/* Creates the pod of a Job that has one; true: the Job waits for it. */
+static bool awaits_pod(struct reconcile *r, const struct job *job)
+{
+    struct cluster *c = r->context;
+    struct json *pod = cluster_discovery_pod(r->arena, job_object(r, job));
+    if (!pod)
+        return false;
+    const struct pod *live =
+        cache_get(c->pods, r->ns, json_text(json_at(pod, "metadata", "name", NULL)));
+    if (live)
+        return !str_eqc(live->phase, "Succeeded");
+    json_set(r->arena, json_get(pod, "metadata"), S("ownerReferences"),
+             kube_owners(r->arena, &(struct kube_owner){ .resource = &job_resource,
+                                                         .name = job->meta.name,
+                                                         .uid = job->meta.uid,
+                                                         .is_controller = true }));
+    reconcile_apply(r, &resource_pods, pod);
+    return true;
+}
+
 static struct reconciled reconcile_job(struct reconcile *r)
 {
     struct cluster *c = r->context;
@@ -90,6 +126,8 @@ static struct reconciled reconcile_job(struct reconcile *r)
     int64_t left = job->created_ns + c->start_delay_ns - r->now_ns;
     if (left > 0 && left <= c->start_delay_ns)
         return reconciled_after(left);
+    if (awaits_pod(r, job))
+        return reconciled();
     reconcile_status(r, &job_resource, job_status(r, job));
     return reconciled();
 }
@@ -107,6 +145,8 @@ int cluster_start_storage(struct cluster *c, err_t *e)
                                           .reconcile = reconcile_job,
                                           .context = c };
     controller_watch(manager_controller(c->manager, &claims), c->claims, NULL);
-    controller_watch(manager_controller(c->manager, &jobs), c->jobs, NULL);
+    struct controller *of_jobs = manager_controller(c->manager, &jobs);
+    controller_watch(of_jobs, c->jobs, NULL);
+    controller_watch_by(of_jobs, c->pods, offsetof(struct pod, owner));
     return 0;
 }

@@ -16,7 +16,7 @@
  * and reaches flyball only through the Kubernetes API, /metrics and cgroup-like files. It is a fake of
  * what cannot run here: kubelets, GPUs and traffic.
  *
- * Read first: cfs_run, replica_advance, hpa_decide. */
+ * Read first: cfs_run, replica_advance, hpa_model_decide. */
 #ifndef FLYBALL_TESTBED_H
 #define FLYBALL_TESTBED_H
 

@@ -1,4 +1,15 @@
-/* See trace.h. */
+/* Parsing and scaling of recorded traffic: see trace.h for the formats.
+ *
+ * Text is read line by line into requests with absolute times; sort_trace() then orders them, renumbers them
+ * and counts time from the first. Invariants of a finished trace: at least one request, ascending arrivals
+ * from 0, ids 0..n-1, and a length greater than the last arrival, so that a trace can be played in a loop.
+ *
+ * A trace is untrusted input: every number is range-checked before it is narrowed, and an error quotes the
+ * line. JSON lines share one arena that is reset per line, so memory does not grow with the file.
+ *
+ * Scaling copies requests instead of compressing time: a compressed trace would have shorter bursts and
+ * another shape. Copies get the lengths of a neighbor, so that the joint distribution of lengths stays, and
+ * are moved by up to 10 s, so that they do not arrive in lockstep. */
 #include "trace.h"
 
 #include "../base/clock.h"
@@ -10,7 +21,7 @@
 
 enum { TOKENS_MAX = 1 << 20 };
 
-/* "2023-11-16 18:15:46.6805900" is RFC 3339 but for the letter in the middle and the zone. */
+/* Seconds, or "2023-11-16 18:15:46.6805900": RFC 3339 except for the separator and the missing zone. */
 static int parse_time(str text, int64_t *ret_ns)
 {
     double seconds;
@@ -37,6 +48,7 @@ static int set_tokens(struct replica_request *r, int64_t prompt, int64_t output)
     return 0;
 }
 
+/* -EINVAL unless the line has three columns in range; further columns are ignored. */
 static int parse_csv_line(str line, struct replica_request *ret)
 {
     str when, prompt, output;
@@ -74,13 +86,13 @@ static int parse_line(struct arena *a, str line, struct replica_request *ret)
 }
 
 /* A header names columns: its first one holds letters only. */
-static bool is_header(str line)
+static bool is_header_line(str line)
 {
     char c = line.n ? line.p[0] : '\0';
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '"';
 }
 
-static int by_time(const void *a, const void *b)
+static int compare_arrivals(const void *a, const void *b)
 {
     const struct replica_request *x = a, *y = b;
     if (x->arrived_ns != y->arrived_ns)
@@ -89,12 +101,12 @@ static int by_time(const void *a, const void *b)
 }
 
 /* Sorts by time (requests of the same instant keep their order) and counts from the first one. */
-static void finish_trace(struct trace *trace)
+static void sort_trace(struct trace *trace)
 {
     size_t n = trace->requests.n;
     for (size_t i = 0; i < n; i++)
         trace->requests.at[i].id = (uint32_t)i;
-    qsort(trace->requests.at, n, sizeof(*trace->requests.at), by_time);
+    qsort(trace->requests.at, n, sizeof(*trace->requests.at), compare_arrivals);
     int64_t first = trace->requests.at[0].arrived_ns;
     for (size_t i = 0; i < n; i++) {
         trace->requests.at[i].arrived_ns -= first;
@@ -103,13 +115,15 @@ static void finish_trace(struct trace *trace)
     trace->length_ns = trace->requests.at[n - 1].arrived_ns + NS_PER_MS;
 }
 
-static int fail_line(struct trace *trace, size_t number, str line, const char *want, err_t *e)
+/* Frees the trace and reports what the line must be. */
+static int reject_line(struct trace *trace, size_t number, str line, const char *want, err_t *e)
 {
     trace_done(trace);
     return err_set(e, EINVAL, "line %zu of the trace is \"" STR_FMT "\", but must be %s", number,
                    STR_ARG(str_upto(line, 100)), want);
 }
 
+/* The common part of both parsers; `sorts` accepts requests that are out of order and counts them. */
 static int parse_trace(str text, bool sorts, struct trace *ret, err_t *e)
 {
     auto_arena struct arena a = { 0 };
@@ -122,24 +136,25 @@ static int parse_trace(str text, bool sorts, struct trace *ret, err_t *e)
         line = str_trim(line);
         if (!line.n || line.p[0] == '#')
             continue;
-        bool header = first && is_header(line);
+        bool header = first && is_header_line(line);
         first = false;
         if (header)
             continue;
         if (parse_line(&a, line, &request) < 0)
-            return fail_line(&trace, number, line,
-                             "a time, prompt tokens and generated tokens (0 to 1048576)", e);
+            return reject_line(&trace, number, line,
+                               "a time, prompt tokens and generated tokens (0 to 1048576)", e);
         trace.moved += request.arrived_ns < latest;
         if (trace.moved && !sorts)
-            return fail_line(&trace, number, line, "a time not before the last", e);
+            return reject_line(&trace, number, line, "no earlier than the line before it", e);
         latest = MAX(latest, request.arrived_ns);
         if (trace.requests.n == UINT32_MAX)
-            return fail_line(&trace, number, line, "the end: it has too many requests", e);
+            return reject_line(&trace, number, line,
+                               "the last one: a trace holds at most 4294967295 requests", e);
         vec_push(&trace.requests, request);
     }
     if (!trace.requests.n)
-        return err_set(e, EINVAL, "the trace holds no request");
-    finish_trace(&trace);
+        return err_set(e, EINVAL, "the trace has no requests");
+    sort_trace(&trace);
     *ret = trace;
     return 0;
 }
@@ -156,7 +171,8 @@ int trace_parse_unordered(str text, struct trace *ret, err_t *e)
 
 /* ---- scaling */
 
-static struct replica_request neighbor_copy(const struct trace *trace, size_t i, struct random *r)
+/* A copy of request `i` at a nearby time, with the lengths of one of its 100 neighbors. */
+static struct replica_request copy_request(const struct trace *trace, size_t i, struct random *r)
 {
     enum { NEIGHBORS = 50 };
     static const double most_s = 10;
@@ -180,11 +196,11 @@ void trace_scale(struct trace *trace, double factor, uint64_t seed)
     for (size_t i = 0; i < trace->requests.n; i++) {
         double copies = floor(factor) + (random_unit(&r) < factor - floor(factor));
         for (double k = 0; k < copies; k++)
-            vec_push(&scaled.requests, k > 0 ? neighbor_copy(trace, i, &r) : trace->requests.at[i]);
+            vec_push(&scaled.requests, k > 0 ? copy_request(trace, i, &r) : trace->requests.at[i]);
     }
     if (!scaled.requests.n)
         vec_push(&scaled.requests, trace->requests.at[0]);
-    finish_trace(&scaled);
+    sort_trace(&scaled);
     trace_done(trace);
     *trace = scaled;
 }

@@ -1,6 +1,6 @@
-/* A recorded stream of requests: when each came, how long its prompt was and how many tokens it made.
+/* A recorded stream of requests: arrival time, prompt tokens and generated tokens of each.
  *
- * Read are, one request per line:
+ * Formats, one request per line:
  *
  *     TIMESTAMP,ContextTokens,GeneratedTokens      CSV as Azure publishes it; the header may be absent, and
  *     2023-11-16 18:15:46.6805900,374,44           the first column may be seconds ("12.25")
@@ -23,14 +23,14 @@ struct trace {
 
 /* Requests must be ascending in time; -EINVAL otherwise. trace_done() it. */
 int trace_parse(str text, struct trace *ret, err_t *e);
-/* The same, but requests that are out of order are sorted in. */
+/* The same, but requests that are out of order are sorted and counted in `moved`. */
 int trace_parse_unordered(str text, struct trace *ret, err_t *e);
 
 /* A file in any of the formats, sorted; errors name the file. "-" is standard input. */
 int trace_load(const char *path, struct trace *ret, err_t *e);
 
-/* Each request `factor` times: copies come up to 10 s earlier or later, with the lengths of a neighbor, so that the
- * load grows and its shape stays. What is behind the point adds one more copy at random; below 1 it thins. */
+/* Multiplies the load and keeps its shape: each request occurs `factor` times, copies up to 10 s earlier or later with
+ * the lengths of a neighbor. The fraction of `factor` is the probability of one more copy; below 1, of staying. */
 void trace_scale(struct trace *trace, double factor, uint64_t seed);
 
 void trace_done(struct trace *trace);

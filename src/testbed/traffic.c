@@ -1,5 +1,19 @@
-/* See traffic.h. Arrivals are exact to the nanosecond whatever the tick is: servers are brought up to the
- * time of each request before it is placed, so a coarse tick changes nothing but when we look. */
+/* Sends simulated requests to simulated servers: see traffic.h for the ConfigMaps.
+ *
+ *     curve or trace --next_from_*--> request --serving_pick--> server
+ *                                                 |
+ *                                                 +-- none ready --> held --> (full) lost
+ *
+ * Arrivals are exact to the nanosecond whatever the tick is: before a request is placed, all servers are
+ * advanced to its arrival. A coarser tick changes only when the results become visible, not what they are.
+ *
+ * A source remembers how far it has sent (`now_ns`), the position in its trace, and the fraction of a
+ * request that is due (`owed`), so that cutting time into ticks loses none. The rate is constant within a
+ * slice of a second. After a gap of more than 10 minutes (the machine was suspended) it resumes 10 minutes
+ * back instead of replaying hours.
+ *
+ * struct traffic owns the sources. Held requests are limited to HELD_MAX per source; beyond that they are
+ * counted as lost, as behind a real gateway. */
 #include "traffic.h"
 
 #include "../base/clock.h"
@@ -32,12 +46,14 @@ static int read_tokens(const struct json *data, const char *key, int32_t *ret, e
     return 0;
 }
 
+/* Fills a source from its ConfigMap; what was read so far is freed with the source. */
 static int read_source(struct traffic_source *source, const struct traffic_spec *spec, err_t *e)
 {
     str model = json_text(json_get(spec->data, "model")),
         rate = json_text(json_get(spec->data, "rate"));
     if (!model.n)
-        return err_set(e, EINVAL, "model is missing: which one do the requests ask for?");
+        return err_set(e, EINVAL,
+                       "model is missing; set it to the model that the requests are for");
     source->model = mem_dup(model.p, model.n);
     int r = curve_parse(rate.n ? rate : S("1"), &source->rate, e);
     r = r < 0 ? r : read_tokens(spec->data, "promptTokens", &source->prompt_tokens, e);
@@ -47,7 +63,7 @@ static int read_source(struct traffic_source *source, const struct traffic_spec 
     return r;
 }
 
-static bool is(const struct traffic_source *source, str ns, str name)
+static bool is_source(const struct traffic_source *source, str ns, str name)
 {
     return str_eqc(name, source->name) && str_eqc(ns, source->ns);
 }
@@ -76,7 +92,7 @@ int traffic_put(struct traffic *t, const struct traffic_spec *spec, err_t *e)
 void traffic_remove(struct traffic *t, str ns, str name)
 {
     for (size_t i = 0; i < t->sources.n; i++)
-        if (is(t->sources.at[i], ns, name)) {
+        if (is_source(t->sources.at[i], ns, name)) {
             source_free(t->sources.at[i]);
             vec_remove(&t->sources, i);
             return;
@@ -98,7 +114,8 @@ static void advance_servers(struct serving *serving, int64_t now_ns)
         replica_advance(&serving->servers.at[i]->replica, now_ns);
 }
 
-static void place(struct traffic *t, struct traffic_source *source, struct replica_request request)
+static void place_request(struct traffic *t, struct traffic_source *source,
+                          struct replica_request request)
 {
     struct vllm_server *server = serving_pick(t->serving, str_c(source->ns), str_c(source->model));
     if (server) {
@@ -111,29 +128,30 @@ static void place(struct traffic *t, struct traffic_source *source, struct repli
     }
 }
 
-void traffic_orphaned(void *context, const struct vllm_server *from, struct replica_request request)
+void traffic_reroute(void *context, const struct vllm_server *from, struct replica_request request)
 {
     struct traffic *t = context;
     for (size_t i = 0; i < t->sources.n; i++)
         if (str_eqc(str_c(from->model), t->sources.at[i]->model) &&
             str_eqc(str_c(from->ns), t->sources.at[i]->ns)) {
-            place(t, t->sources.at[i], request);
+            place_request(t, t->sources.at[i], request);
             return;
         }
 }
 
+/* Places the requests that waited for a server, if there is one now. */
 static void release_held(struct traffic *t, struct traffic_source *source)
 {
     if (!source->held.n || !serving_pick(t->serving, str_c(source->ns), str_c(source->model)))
         return;
     for (size_t i = 0; i < source->held.n; i++)
-        place(t, source, source->held.at[i]);
+        place_request(t, source, source->held.at[i]);
     vec_clear(&source->held);
 }
 
-/* The next request that is due before `until_ns`, and when. */
-static bool next_of_trace(struct traffic_source *source, double rate, int64_t until_ns,
-                          struct replica_request *ret)
+/* The next request if it is due before `until_ns`; moves the source to its arrival. A trace repeats when it ends. */
+static bool next_from_trace(struct traffic_source *source, double rate, int64_t until_ns,
+                            struct replica_request *ret)
 {
     const struct trace *trace = &source->trace;
     if (source->next == trace->requests.n) { /* over again */
@@ -150,8 +168,9 @@ static bool next_of_trace(struct traffic_source *source, double rate, int64_t un
     return true;
 }
 
-static bool next_of_curve(struct traffic_source *source, double rate, int64_t until_ns,
-                          struct replica_request *ret)
+/* The same for requests at a rate: evenly spaced, with lengths that vary by half around the means. */
+static bool next_from_curve(struct traffic_source *source, double rate, int64_t until_ns,
+                            struct replica_request *ret)
 {
     double wait_ns = fmax(0, 1 - source->owed) / rate * 1e9;
     if (wait_ns > (double)(until_ns - source->now_ns))
@@ -164,17 +183,18 @@ static bool next_of_curve(struct traffic_source *source, double rate, int64_t un
     return true;
 }
 
-/* The rate is taken as constant from one tick to the next. */
+/* Sends what is due until `until_ns` at the rate of the slice's start, and carries the remainder over. */
 static void advance_source(struct traffic *t, struct traffic_source *source, int64_t until_ns)
 {
     double rate = curve_at(&source->rate, source->now_ns - source->origin_ns);
     struct replica_request request;
     bool traced = source->trace.requests.n > 0;
     release_held(t, source);
-    while (rate > 0 && (traced ? next_of_trace : next_of_curve)(source, rate, until_ns, &request)) {
+    while (rate > 0 &&
+           (traced ? next_from_trace : next_from_curve)(source, rate, until_ns, &request)) {
         request.arrived_ns = source->now_ns;
         advance_servers(t->serving, source->now_ns);
-        place(t, source, request);
+        place_request(t, source, request);
     }
     double rest_ns = (double)(until_ns - source->now_ns) * rate;
     source->position_ns += rest_ns;

@@ -1,17 +1,17 @@
-/* Where requests come from: ConfigMaps that name a model and how often it is asked.
+/* Sources of requests: ConfigMaps that name a model and the rate of its requests.
  *
  *     kind: ConfigMap
  *     metadata: {name: chat, namespace: llm, labels: {testbed.flyball.dev/load: requests}}
  *     data:
  *       model: meta/llama-3-8b
  *       trace: conversation          a ConfigMap with label ...load: trace and a key trace.csv (trace.h)
- *       rate: "0s=1 30s=3 60s=1"     with a trace: how many times as fast it plays (1);
- *                                    without: requests a second (curve.h, from the creation on)
- *       promptTokens: "800"          without a trace: their mean length, and of the answers
- *       outputTokens: "200"
+ *       rate: "0s=1 30s=3 60s=1"     with a trace: its speed (default 1); otherwise requests per second; a
+ *                                    curve (curve.h) from the creation of the ConfigMap on
+ *       promptTokens: "800"          without a trace: mean length of prompts (default 800)
+ *       outputTokens: "200"          and of answers (default 200)
  *
- * Each request goes to the ready server of that model, in the same namespace, that has least to do. While
- * there is none they wait, up to a bound; beyond it they are lost, as behind a real gateway. */
+ * Each request goes to the least loaded server of that model in the same namespace. While there is none, requests
+ * are held up to a limit; beyond it they are lost, as behind a real gateway. */
 #ifndef FLYBALL_TRAFFIC_H
 #define FLYBALL_TRAFFIC_H
 
@@ -20,16 +20,16 @@
 #include "serving.h"
 #include "trace.h"
 
-struct traffic_source { /* one ConfigMap */
-    char *ns, *name, *model;
+struct traffic_source {      /* one ConfigMap */
+    char *ns, *name, *model; /* owned */
     struct curve rate;
-    struct trace trace; /* no requests: evenly spaced ones at `rate` */
+    struct trace trace; /* empty: evenly spaced requests at `rate` */
     int32_t prompt_tokens, output_tokens;
     int64_t origin_ns;                /* when the curve began */
     int64_t now_ns;                   /* requests up to here were sent */
     double position_ns;               /* in the trace */
     size_t next;                      /* request of the trace */
-    double owed;                      /* part of a request that is due */
+    double owed;                      /* fraction of a request that is due, without a trace */
     struct random random;             /* lengths of requests without a trace */
     VEC(struct replica_request) held; /* no server was ready */
     uint64_t sent, lost;
@@ -53,8 +53,7 @@ void traffic_done(struct traffic *t);
 
 /* Sends everything that is due until then, and lets the servers work. */
 void traffic_advance(struct traffic *t, int64_t now_ns);
-/* A request that lost its server: for struct serving. */
-void traffic_orphaned(void *context, const struct vllm_server *from,
-                      struct replica_request request);
+/* Places a request whose server goes away: the callback `orphaned` of struct serving. */
+void traffic_reroute(void *context, const struct vllm_server *from, struct replica_request request);
 
 #endif

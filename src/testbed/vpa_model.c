@@ -1,10 +1,22 @@
-/* The recommender: see vpa_model.h. Amounts are truncated to whole millicores and bytes after every
- * step, as the original does. */
+/* The Vertical Pod Autoscaler's recommender as pure functions, to compare the market with: see vpa_model.h.
+ *
+ *     CPU samples ----------------> histogram of cores --+
+ *     memory samples --daily peak-> histogram of bytes --+--> percentile, +15 %, bounds by confidence
+ *
+ * Histograms have exponential buckets (each 5 % wider than the one before) and decay with a half-life of a
+ * day. Decay is implemented the other way round, as in the original: old weights stay, and new ones grow as
+ * 2^(age of the reference); after 100 half-lives all weights are scaled down so that they do not overflow.
+ *
+ * Memory counts one peak per day: a higher sample replaces the day's lower one in the histogram. An
+ * out-of-memory kill counts as a peak of the request plus 20 % or 100 MiB, whichever is more.
+ *
+ * Amounts are truncated to whole millicores and bytes after every step, as the original does; rounding once
+ * at the end would differ from its recommendations in the last digit. */
 #include "vpa_model.h"
 
 #include <math.h>
 
-static const double ratio = 1.05, empty = 1e-4;
+static const double bucket_ratio = 1.05, weight_min = 1e-4;
 static const double cpu_weight = 0.1, memory_weight = 1.0;
 static const double half_life_s = 86400;
 static const int64_t day_s = 86400;
@@ -15,25 +27,25 @@ static const double amount_max = 1e14;
 static void histogram_init(struct vpa_histogram *h, double first, double max)
 {
     *h = (struct vpa_histogram){ .first = first };
-    h->n = (size_t)ceil(log(max * (ratio - 1) / first + 1) / log(ratio)) + 1;
+    h->n = (size_t)ceil(log(max * (bucket_ratio - 1) / first + 1) / log(bucket_ratio)) + 1;
     assert(h->n <= VPA_BUCKETS_MAX);
 }
 
-static size_t bucket_of(const struct vpa_histogram *h, double value)
+static size_t find_bucket(const struct vpa_histogram *h, double value)
 {
     if (value < h->first)
         return 0;
-    double k = floor(log(value * (ratio - 1) / h->first + 1) / log(ratio));
+    double k = floor(log(value * (bucket_ratio - 1) / h->first + 1) / log(bucket_ratio));
     return MIN((size_t)k, h->n - 1);
 }
 
 static double bucket_start(const struct vpa_histogram *h, size_t k)
 {
-    return h->first * (pow(ratio, (double)k) - 1) / (ratio - 1);
+    return h->first * (pow(bucket_ratio, (double)k) - 1) / (bucket_ratio - 1);
 }
 
-/* Old samples weigh less: new ones get heavier, and now and then everything is scaled back. */
-static double weight_at(struct vpa_histogram *h, double weight, int64_t at_s)
+/* The weight of a sample at `at_s` relative to the reference, which is moved first if it is too far in the past. */
+static double scale_weight(struct vpa_histogram *h, double weight, int64_t at_s)
 {
     if (!h->reference_s || (double)(at_s - h->reference_s) > 100 * half_life_s) {
         int64_t nearest = (at_s + day_s / 2) / day_s * day_s;
@@ -48,27 +60,29 @@ static double weight_at(struct vpa_histogram *h, double weight, int64_t at_s)
 
 static void histogram_add(struct vpa_histogram *h, double value, double weight, int64_t at_s)
 {
-    double now = weight_at(h, weight, at_s);
-    h->weight[bucket_of(h, value)] += now;
+    double now = scale_weight(h, weight, at_s);
+    h->weight[find_bucket(h, value)] += now;
     h->total += now;
 }
 
 static void histogram_subtract(struct vpa_histogram *h, double value, double weight, int64_t at_s)
 {
-    double now = weight_at(h, weight, at_s);
-    size_t k = bucket_of(h, value);
+    double now = scale_weight(h, weight, at_s);
+    size_t k = find_bucket(h, value);
     h->weight[k] = fmax(0, h->weight[k] - now);
     h->total = fmax(0, h->total - now);
 }
 
+/* The upper end of the bucket that holds the percentile, the original's choice; the last bucket has none, so
+ * its start. */
 double vpa_percentile(const struct vpa_histogram *h, double share)
 {
     size_t first = 0, last = h->n - 1;
-    while (first < h->n && h->weight[first] < empty)
+    while (first < h->n && h->weight[first] < weight_min)
         first++;
     if (first == h->n)
         return 0;
-    while (last > first && h->weight[last] < empty)
+    while (last > first && h->weight[last] < weight_min)
         last--;
     double sum = 0, threshold = share * h->total;
     size_t k = first;
@@ -97,7 +111,7 @@ void vpa_add_cpu(struct vpa *vpa, int64_t at_s, double cores)
     vpa->last_cpu_s = at_s;
 }
 
-/* One peak a day counts: a higher value of the same day takes the place of the lower one. */
+/* Replaces the day's peak if this one is higher, or begins the next day's window. */
 static void add_peak(struct vpa *vpa, int64_t at_s, double bytes, bool oom)
 {
     vpa->last_memory_s = at_s;
@@ -133,24 +147,26 @@ void vpa_add_oom(struct vpa *vpa, int64_t at_s, double requested_bytes)
 
 /* ---- recommendation */
 
-static int64_t whole(double amount)
+static int64_t truncate_amount(double amount)
 {
     return (int64_t)fmin(amount, amount_max);
 }
 
-static int64_t estimate(double percentile, double multiplier, double least)
+/* A percentile with the safety margin of 15 % and a multiplier, but at least `least`. */
+static int64_t estimate_amount(double percentile, double multiplier, double least)
 {
-    int64_t amount = whole(percentile);
-    amount += whole((double)amount * 0.15);
-    return MAX(whole((double)amount * multiplier), (int64_t)least);
+    int64_t amount = truncate_amount(percentile);
+    amount += truncate_amount((double)amount * 0.15);
+    return MAX(truncate_amount((double)amount * multiplier), (int64_t)least);
 }
 
 static struct vpa_amount estimate_both(const struct vpa *vpa, double share, double multiplier,
                                        int containers)
 {
     return (struct vpa_amount){
-        estimate(vpa_percentile(&vpa->cpu, share) * 1000, multiplier, 25.0 / containers),
-        estimate(vpa_percentile(&vpa->memory, share), multiplier, 250.0 * 1024 * 1024 / containers),
+        estimate_amount(vpa_percentile(&vpa->cpu, share) * 1000, multiplier, 25.0 / containers),
+        estimate_amount(vpa_percentile(&vpa->memory, share), multiplier,
+                        250.0 * 1024 * 1024 / containers),
     };
 }
 

@@ -1,5 +1,5 @@
-/* The Vertical Pod Autoscaler's recommender, as a yardstick beside the market: decaying histograms of
- * usage, percentiles with a safety margin, bounds that widen while there is little history. */
+/* The Vertical Pod Autoscaler's recommender, as a reference for the market: decaying histograms of usage,
+ * percentiles with a safety margin, bounds that are wider while there is little history. */
 #ifndef FLYBALL_VPA_MODEL_H
 #define FLYBALL_VPA_MODEL_H
 

@@ -1,7 +1,18 @@
 /* Deployments and ReplicaSets: the counts that users and autoscalers set become pods.
  *
- * A template's hash names its ReplicaSet, so the same template always finds the same one again. Sets of
- * older templates are scaled to zero once the new one is ready, and kept, as history. */
+ *     Deployment --hash of the template--> ReplicaSet NAME-HASH --generateName--> pods
+ *          ^                                    |                                   |
+ *          +------------ status ----------------+------------- status --------------+
+ *
+ * The hash of a template names its ReplicaSet, so the same template always finds the same set again, also
+ * after a restart between creating the set and seeing it in the cache: the second create is a conflict, not
+ * a second set. Sets of older templates scale to zero once the new one is ready and are kept as history.
+ *
+ * Each turn compares counts in the cache with the spec and sends what is missing. A turn ends only when its writes
+ * were answered (kube/controller.h); a cache that lags behind them can still create a pod too many, which the next
+ * turn deletes again.
+ *
+ * Left out: maxSurge and maxUnavailable, paused rollouts, revisionHistoryLimit, and StatefulSets. */
 #include "cluster.h"
 
 #include "../base/sha256.h"
@@ -9,7 +20,8 @@
 
 static const char *const api_apps = "apps/v1";
 
-static struct json *parse(struct arena *a, str text)
+/* Raw JSON of a cached field; an empty object if it cannot be parsed. */
+static struct json *parse_object(struct arena *a, str text)
 {
     struct json *v = NULL;
     return json_parse(a, text, &v, NULL) ? json_new_obj(a) : v;
@@ -29,7 +41,7 @@ static void set_owner(struct arena *a, struct json *object, const char *kind,
     json_set(a, json_make(a, object, "metadata", NULL), S("ownerReferences"), refs);
 }
 
-static void create(struct reconcile *r, const struct resource *resource, struct json *object)
+static void send_create(struct reconcile *r, const struct resource *resource, struct json *object)
 {
     reconcile_send(r, &(struct kube_request){ .verb = KUBE_CREATE,
                                               .resource = resource,
@@ -39,21 +51,23 @@ static void create(struct reconcile *r, const struct resource *resource, struct 
 
 /* ---- Deployment */
 
-static str template_hash(struct arena *a, str pod_template)
+/* Of the canonical JSON, so that the order of keys does not matter. */
+static str hash_template(struct arena *a, str pod_template)
 {
     struct buf canonical = { 0 };
-    json_write_canonical(&canonical, parse(a, pod_template));
+    json_write_canonical(&canonical, parse_object(a, pod_template));
     char hex[SHA256_HEX + 1];
     sha256_hex(buf_str(&canonical), hex);
     buf_done(&canonical);
     return arena_printf(a, "%.10s", hex);
 }
 
+/* A ReplicaSet with the Deployment's template, selected by the template's hash as well. */
 static void create_set(struct reconcile *r, const struct workload *d, str name, str hash)
 {
     struct json *set = json_new_obj(r->arena), *spec = json_make(r->arena, set, "spec", NULL);
-    struct json *pod_template = parse(r->arena, d->pod_template),
-                *selector = parse(r->arena, d->selector);
+    struct json *pod_template = parse_object(r->arena, d->pod_template),
+                *selector = parse_object(r->arena, d->selector);
     json_set_str(r->arena, json_make(r->arena, set, "metadata", NULL), "name", name);
     json_set_str(r->arena, json_make(r->arena, pod_template, "metadata", "labels", NULL),
                  "pod-template-hash", hash);
@@ -67,7 +81,7 @@ static void create_set(struct reconcile *r, const struct workload *d, str name, 
     json_set_str(r->arena, set, "apiVersion", str_c(api_apps));
     json_set_str(r->arena, set, "kind", S("ReplicaSet"));
     set_owner(r->arena, set, "Deployment", &d->meta);
-    create(r, &resource_replicasets, set);
+    send_create(r, &resource_replicasets, set);
 }
 
 static void scale_set(struct reconcile *r, const struct workload *set, int64_t replicas)
@@ -82,11 +96,12 @@ static void scale_set(struct reconcile *r, const struct workload *set, int64_t r
                                               .body = body });
 }
 
-struct counts {
+struct counts { /* over all ReplicaSets of a Deployment; `updated`: of the current one */
     int64_t replicas, ready, updated;
 };
 
-static struct json *condition(struct reconcile *r, const char *type, bool holds, const char *reason)
+static struct json *new_condition(struct reconcile *r, const char *type, bool holds,
+                                  const char *reason)
 {
     struct json *c = json_new_obj(r->arena);
     json_set_str(r->arena, c, "type", str_c(type));
@@ -95,7 +110,8 @@ static struct json *condition(struct reconcile *r, const char *type, bool holds,
     return c;
 }
 
-static void show_deployment(struct reconcile *r, const struct workload *d, struct counts n)
+/* Writes counts and the condition Available, unless the status already has them. */
+static void write_deployment_status(struct reconcile *r, const struct workload *d, struct counts n)
 {
     if (d->observed == d->generation && d->shown_replicas == n.replicas &&
         d->shown_ready == n.ready && d->shown_updated == n.updated)
@@ -109,19 +125,20 @@ static void show_deployment(struct reconcile *r, const struct workload *d, struc
     json_set_int(r->arena, status, "unavailableReplicas", MAX(d->replicas - n.ready, (int64_t)0));
     bool available = n.ready >= d->replicas;
     json_push(r->arena, conditions,
-              condition(r, "Available", available,
-                        available ? "MinimumReplicasAvailable" : "MinimumReplicasUnavailable"));
+              new_condition(r, "Available", available,
+                            available ? "MinimumReplicasAvailable" : "MinimumReplicasUnavailable"));
     json_set(r->arena, status, S("conditions"), conditions);
     reconcile_status(r, &resource_deployments, status);
 }
 
+/* Scales the current set, retires older ones once it is ready, and sums up the status of all. */
 static struct reconciled reconcile_deployment(struct reconcile *r)
 {
     struct cluster *c = r->context;
     const struct workload *d = cache_get(c->deployments, r->ns, r->name), *set;
     if (!d || d->deleting)
         return reconciled();
-    str hash = template_hash(r->arena, d->pod_template);
+    str hash = hash_template(r->arena, d->pod_template);
     str name = arena_printf(r->arena, STR_FMT "-" STR_FMT, STR_ARG(r->name), STR_ARG(hash));
     const struct workload *current = cache_get(c->sets, r->ns, name);
     if (!current)
@@ -136,7 +153,7 @@ static struct reconciled reconcile_deployment(struct reconcile *r)
         if (set != current && current && current->shown_ready >= d->replicas)
             scale_set(r, set, 0);
     }
-    show_deployment(r, d, n);
+    write_deployment_status(r, d, n);
     return reconciled();
 }
 
@@ -144,18 +161,18 @@ static struct reconciled reconcile_deployment(struct reconcile *r)
 
 static void create_pod(struct reconcile *r, const struct workload *set)
 {
-    struct json *pod = parse(r->arena, set->pod_template),
+    struct json *pod = parse_object(r->arena, set->pod_template),
                 *meta = json_make(r->arena, pod, "metadata", NULL);
     json_set_str(r->arena, pod, "apiVersion", S("v1"));
     json_set_str(r->arena, pod, "kind", S("Pod"));
     json_set(r->arena, meta, S("generateName"),
              json_new_str(r->arena, arena_printf(r->arena, STR_FMT "-", STR_ARG(r->name))));
     set_owner(r->arena, pod, "ReplicaSet", &set->meta);
-    create(r, &resource_pods, pod);
+    send_create(r, &resource_pods, pod);
 }
 
-/* Who goes first: pods without a node, then those not ready, then the youngest. */
-static int by_worth(const void *a, const void *b)
+/* The order in which surplus pods are deleted: without a node, then not ready, then the youngest. */
+static int compare_deletion_order(const void *a, const void *b)
 {
     const struct pod *x = *(const struct pod *const *)a, *y = *(const struct pod *const *)b;
     if ((x->node.n > 0) != (y->node.n > 0))
@@ -170,16 +187,17 @@ static int by_worth(const void *a, const void *b)
 
 static void delete_pods(struct reconcile *r, const struct pod **pods, size_t n, size_t surplus)
 {
-    qsort(pods, n, sizeof(struct pod *), by_worth);
+    qsort(pods, n, sizeof(struct pod *), compare_deletion_order);
     for (size_t i = 0; i < surplus; i++)
         reconcile_call(r,
                        &(struct kube_request){ .verb = KUBE_DELETE,
                                                .resource = &resource_pods,
                                                .ns = r->ns,
                                                .name = pods[i]->meta.name },
-                       cluster_gone_is_fine);
+                       cluster_ignore_not_found);
 }
 
+/* Creates missing pods or deletes surplus ones, and writes the status if a count changed. */
 static struct reconciled reconcile_set(struct reconcile *r)
 {
     struct cluster *c = r->context;
