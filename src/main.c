@@ -17,8 +17,11 @@ const struct feature *const features[] = { &market_feature,        &market_agent
 static const struct command commands[] = {
     { "agent", "run the controllers of one node", cmd_agent },
     { "apiserver", "run a Kubernetes API server on this machine", cmd_apiserver },
+    { "check", "check whether a cluster is ready and its installation healthy", cmd_check },
     { "completion", "print a script that completes flyball's commands in a shell", cmd_completion },
+    { "envtest", "make a folder of binaries for envtest (KUBEBUILDER_ASSETS)", cmd_envtest },
     { "explain", "explain why flyball made a decision", cmd_explain },
+    { "get", "list variants, with and without a VariantAutoscaling", cmd_get },
     { "install", "print the manifests that run flyball in a cluster", cmd_install },
     { "operator", "run the controllers of a cluster", cmd_operator },
     { "render", "show which configuration and route model services get, without a cluster",
@@ -37,21 +40,54 @@ static void print_help(FILE *out)
         out);
     for (size_t i = 0; i < countof(commands); i++)
         fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].summary);
-    fputs("\nRun \"flyball COMMAND --help\" for the flags of a command.\n", out);
+    fputs("\nRun \"flyball help COMMAND\" for the flags of a command.\n", out);
 }
 
-int main(int argc, char **argv)
+static const struct command *find_command(const char *name)
 {
-    const char *word = argc > 1 ? argv[1] : "";
-    if (!strcmp(word, "help") || !strcmp(word, "--help") || !strcmp(word, "-h")) {
+    for (size_t i = 0; i < countof(commands); i++)
+        if (!strcmp(name, commands[i].name))
+            return &commands[i];
+    return NULL;
+}
+
+static int refuse_command(const char *name)
+{
+    if (*name)
+        fprintf(stderr, "flyball: unknown command \"%s\"\n\n", name);
+    print_help(stderr);
+    return EXIT_USAGE;
+}
+
+/* `flyball help COMMAND` is `flyball COMMAND --help`. */
+static int help(int argc, char **argv)
+{
+    if (argc < 2) {
         print_help(stdout);
         return EXIT_SUCCESS;
     }
-    for (size_t i = 0; i < countof(commands); i++)
-        if (!strcmp(word, commands[i].name))
-            return commands[i].run(argc - 1, argv + 1);
-    if (*word)
-        fprintf(stderr, "flyball: unknown command \"%s\"\n\n", word);
-    print_help(stderr);
-    return EXIT_USAGE;
+    const struct command *command = find_command(argv[1]);
+    char flag[] = "--help", *words[] = { argv[1], flag, NULL };
+    return command ? command->run(2, words) : refuse_command(argv[1]);
+}
+
+/* The name by which the program was called selects a face of it: see cmd/envtest.c. */
+static const struct command faces[] = {
+    { "kube-apiserver", NULL, cmd_envtest_apiserver },
+    { "etcd", NULL, cmd_envtest_etcd },
+};
+
+int main(int argc, char **argv)
+{
+    const char *word = argc > 1 ? argv[1] : "", *slash = argc ? strrchr(argv[0], '/') : NULL;
+    const char *called = slash ? slash + 1 : argc ? argv[0] : "";
+    for (size_t i = 0; i < countof(faces); i++)
+        if (!strcmp(called, faces[i].name))
+            return faces[i].run(argc, argv);
+    if (!strcmp(word, "help") || !strcmp(word, "--help") || !strcmp(word, "-h"))
+        return help(argc - 1, argv + 1);
+    if (!strcmp(word, "--version"))
+        word = "version";
+    const struct command *command = find_command(word);
+    return command ? command->run(argc - 1, argv + 1) : refuse_command(word);
 }

@@ -9,8 +9,7 @@ int cmd_agent(int argc, char **argv)
         .name = "agent",
         .summary =
             "Runs the controllers of one node. There is no leader election: each node has its own "
-            "agent.\nWithout Kubernetes: flyball agent --local CGROUP (flyball agent --local x "
-            "--help).",
+            "agent.\nTo govern cgroups without Kubernetes, see \"flyball agent --local CGROUP --help\".",
         .on_node = true,
     };
     if (cmd_agent_local_is_requested(argc, argv))

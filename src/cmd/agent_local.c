@@ -30,8 +30,8 @@ struct agent_local {
     struct signal_watch *term, *interrupt;
     struct timer end;
     struct arena arena; /* strings of the configuration */
-    bool terminal;
-    char message[200]; /* the last line of the log, shown below the table */
+    bool terminal;      /* standard output is one: redraw instead of append */
+    char message[200];  /* the last line of the log, shown below the table */
 };
 
 /* ---- the screen */
@@ -66,6 +66,7 @@ static void show_table(void *context, bool after_round)
     fflush(stdout);
 }
 
+/* Log lines are shown below the table instead of through it. */
 static void store_log_line(void *context, str line)
 {
     struct agent_local *al = context;

@@ -64,6 +64,8 @@ static int parse_flags(int argc, char **argv, struct options *o, err_t *e)
           "Address to listen on; port 0 selects a free port" },
         { "token-file", "FILE", FLAG_TEXT, &o->server.token_file,
           "File with additional users: lines of TOKEN,USER[,UID[,\"GROUP,GROUP\"]]" },
+        { "service-address", "LIST", FLAG_TEXT, &o->server.service_addresses,
+          "Where the services of webhooks are: NAME.NS=ADDR[:PORT],..." },
         { "in-memory", NULL, FLAG_BOOL, &o->server.in_memory,
           "Store only keys and tokens on disk" },
         { "insecure-http", NULL, FLAG_BOOL, &o->server.insecure_http,
@@ -89,15 +91,16 @@ static int parse_flags(int argc, char **argv, struct options *o, err_t *e)
     return result;
 }
 
-/* Runs the server until a signal; returns the exit code. */
-static int run_server(const struct apiserver_options *o)
+int cmd_apiserver_run(const struct apiserver_options *o)
 {
     struct run r = { 0 };
     struct signal_watch *term = NULL, *interrupt = NULL;
     err_t e = { 0 };
     if (loop_new(&(struct loop_options){ .busy_poll_ns = LINGER_NS }, &r.loop, &e) < 0 ||
         apiserver_new(r.loop, o, &r.server, &e) < 0) {
-        fprintf(stderr, "flyball apiserver: %s\n", e.text);
+        bool is_remote = e.code == EPERM && !o->allow_remote && !o->insecure_http;
+        fprintf(stderr, "flyball apiserver: %s%s\n", e.text,
+                is_remote ? "; set --allow-remote to allow it" : "");
         loop_free(r.loop);
         return EXIT_FAILURE;
     }
@@ -126,7 +129,7 @@ int cmd_apiserver(int argc, char **argv)
     if (result == 0)
         result = flags_split_listen("listen", listen, &o.server.address, &o.server.port, &e);
     if (result == 0)
-        return run_server(&o.server);
+        return cmd_apiserver_run(&o.server);
     fprintf(stderr, "flyball apiserver: %s\nRun \"flyball apiserver --help\" for usage.\n", e.text);
     return EXIT_USAGE;
 }

@@ -9,6 +9,7 @@
 #include "../runtimeconfig/names_core.h"
 #include "../runtimeconfig/service_children_core.h"
 #include "../runtimeconfig/service_world.h"
+#include "../runtimeconfig/status_core.h"
 #include "../runtimeconfig/template_core.h"
 #include "explain_aim.h"
 
@@ -23,6 +24,7 @@ static str status_word(const struct json *object)
     return word.n ? word : S("not evaluated yet");
 }
 
+/* NULL: there is no such object, or its kind is not installed; both are part of the answer, not errors. */
 static int get_optional(struct explain *x, const struct resource *resource, str ns, str name,
                         struct json **ret, err_t *e)
 {
@@ -65,6 +67,7 @@ static int list_gpus(struct explain *x, struct json **ret, err_t *e)
     return 0;
 }
 
+/* All conditions in the order of the status, one per line. */
 void explain_conditions(struct explain *x, const struct json *status)
 {
     const struct json *list = json_get(status, "conditions");
@@ -146,6 +149,8 @@ static int put_template(struct explain *x, const struct aim_kinds *kinds,
     return 0;
 }
 
+/* Where the model's files are kept, resolved as the operator does: service, then configuration, then
+ * default. */
 static void put_storage(struct explain *x, const struct json *service,
                         const struct runtimeconfig_spec *config)
 {
@@ -157,8 +162,38 @@ static void put_storage(struct explain *x, const struct json *service,
                STR_ARG(class.n ? class : S("default")), (long long)aim_service_headroom(&b));
 }
 
-/* Shows whether the InferenceService of the service is ready. */
-static int put_runtime(struct explain *x, err_t *e)
+/* A field of a condition in the status; empty if there is no such condition. */
+static str condition_text(const struct json *service, const char *type, const char *key)
+{
+    return json_text(json_get(aim_status_find(json_get(service, "status"), type), key));
+}
+
+/* What the operator keeps although something is wrong, and why; as in service_plan_core.c, but read from the conditions. */
+static void put_kept(struct explain *x, const struct json *service, const struct json *runtime)
+{
+    str reason = condition_text(service, "Ready", "reason");
+    str said = condition_text(service, "RuntimeReady", "message");
+    str serves = json_text(json_at(runtime, "spec", "predictor", "model", "runtime", NULL));
+    str resolved = json_text(json_at(service, "status", "resolvedTemplate", "name", NULL));
+    bool all = str_eqc(condition_text(service, "Resolved", "status"), "False") ||
+               str_eqc(condition_text(service, "ConfigResolved", "status"), "False") ||
+               str_starts(said, S("Cannot ")) || str_starts(said, S("Template ")) ||
+               str_eqc(reason, "PVCLost") || str_eqc(reason, "ServerUnavailable");
+    bool volumes = str_eqc(reason, "WaitingForCache") || str_eqc(reason, "CacheWarming") ||
+                   str_eqc(reason, "CacheFailed");
+    if (!runtime)
+        return;
+    if (serves.n && !str_eq(serves, resolved))
+        buf_printf(&x->out, "                 it was made from template " STR_FMT "\n",
+                   STR_ARG(serves));
+    if (all || volumes)
+        buf_printf(&x->out, "                 %s as it is: " STR_FMT ": " STR_FMT "\n",
+                   all ? "kept" : "its storage is kept", STR_ARG(reason),
+                   STR_ARG(condition_text(service, "Ready", "message")));
+}
+
+/* The InferenceService of the service, and what is kept of it. */
+static int put_runtime(struct explain *x, const struct json *service, err_t *e)
 {
     str name = aim_names_inference_service(&x->arena, x->name, x->ns);
     struct json *runtime;
@@ -178,6 +213,7 @@ static int put_runtime(struct explain *x, err_t *e)
                : ready  ? "is ready"
                         : "is not ready",
                failure.n ? ": " : "", STR_ARG(failure));
+    put_kept(x, service, runtime);
     return 0;
 }
 
@@ -197,7 +233,7 @@ int explain_service_basis(struct explain *x, const struct aim_kinds *kinds,
         buf_put(&x->out, S("  model          does not exist\n"));
     r = put_template(x, kinds, service, model, e);
     put_storage(x, service, config);
-    return r < 0 ? r : put_runtime(x, e);
+    return r < 0 ? r : put_runtime(x, service, e);
 }
 
 /* ---- models and templates */

@@ -5,22 +5,11 @@
  * The next step is computed by actuate_decide() from records as the controller's cache would
  * hold them, so it is what the controller will do, apart from room: that depends on pods that
  * the user may not be allowed to read. */
+#include "explain_market.h"
 #include "../market/market_status.h"
 #include "../market/market_turn.h"
-#include "explain.h"
 
-#include "../base/quantity.h"
-
-static str text_at(const struct json *object, const char *part, const char *field)
-{
-    return json_text(json_at(object, part, field, NULL));
-}
-
-static str node_name(const struct json *allocation)
-{
-    return json_text(json_at(allocation, "metadata", "labels", "mbcas.io/node", NULL));
-}
-
+/* One line of request and limit; a quantity that is not set prints as "none". */
 static void put_cpu(struct buf *out, const char *title, str request, str limit)
 {
     buf_printf(out, "  %-14s request " STR_FMT ", limit " STR_FMT "\n", title,
@@ -50,8 +39,8 @@ static void put_pod(struct buf *out, const struct json *pod)
         return;
     }
     buf_printf(out, "  pod            " STR_FMT ", QoS " STR_FMT "\n",
-               STR_ARG(text_at(pod, "status", "phase")),
-               STR_ARG(text_at(pod, "status", "qosClass")));
+               STR_ARG(explain_text_at(pod, "status", "phase")),
+               STR_ARG(explain_text_at(pod, "status", "qosClass")));
     for (size_t i = 0; i < countof(words); i++) {
         str value = json_text(json_at(pod, "metadata", "annotations", words[i], NULL));
         if (value.n)
@@ -68,16 +57,55 @@ static void put_pod(struct buf *out, const struct json *pod)
     }
 }
 
+static str status_text(const struct json *status, const char *key)
+{
+    return json_text(json_get(status, key));
+}
+
+/* Shows the numbers that decided: written by the agent, absent with an older one. */
+static void put_reasons(struct buf *out, const struct json *status)
+{
+    const struct json *peace = json_get(status, "hpaPeace"),
+                      *problems = json_get(status, "problems");
+    if (!status_text(status, "needCPU").n)
+        return;
+    buf_printf(out,
+               "  uses           " STR_FMT ", throttled in %.0f %% of periods; needs " STR_FMT "\n",
+               STR_ARG(status_text(status, "usageCPU")),
+               json_real(json_get(status, "throttling"), 0) * 100,
+               STR_ARG(status_text(status, "needCPU")));
+    buf_printf(out, "  guaranteed     " STR_FMT "; can use " STR_FMT ", weight %.2g\n",
+               STR_ARG(status_text(status, "guaranteedCPU")),
+               STR_ARG(status_text(status, "bidMaxCPU")), json_real(json_get(status, "weight"), 0));
+    if (!str_eqc(status_text(status, "shareCPU"), "0m"))
+        buf_printf(out,
+                   "  share          " STR_FMT " of the node, carried by the request; a higher "
+                   "limit borrows what others leave idle\n",
+                   STR_ARG(status_text(status, "shareCPU")));
+    if (str_eqc(status_text(peace, "state"), "Held"))
+        buf_printf(out, "  request held   HPA " STR_FMT " divides by it; least limit " STR_FMT "\n",
+                   STR_ARG(status_text(peace, "hpa")), STR_ARG(status_text(peace, "floor")));
+    buf_printf(out, "  node           " STR_FMT ", price %g, lambda %g, round %lld\n",
+               STR_ARG(status_text(status, "mode")),
+               json_real(json_get(status, "shadowPriceCPU"), 0),
+               json_real(json_get(status, "lambdaCPU"), 0),
+               (long long)json_int(json_get(status, "priceRound"), 0));
+    for (size_t i = 0; i < json_len(problems); i++)
+        buf_printf(out, "  problem        " STR_FMT "\n",
+                   STR_ARG(json_text(json_item(problems, i))));
+}
+
 /* Shows the desired, applied and original resources, and the result. */
 static void put_status(struct explain *x, const struct json *allocation)
 {
     const struct json *status = json_get(allocation, "status");
     str message = json_text(json_get(status, "message"));
-    put_cpu(&x->out, "should have", text_at(allocation, "spec", "desiredCPURequest"),
-            text_at(allocation, "spec", "desiredCPULimit"));
+    put_cpu(&x->out, "should have", explain_text_at(allocation, "spec", "desiredCPURequest"),
+            explain_text_at(allocation, "spec", "desiredCPULimit"));
     put_cpu(&x->out, "has", json_text(json_get(status, "appliedCPURequest")),
             json_text(json_get(status, "appliedCPULimit")));
     put_original(&x->out, status);
+    put_reasons(&x->out, status);
     buf_printf(&x->out, "  therefore      " STR_FMT ", " STR_FMT "%s" STR_FMT "\n",
                STR_ARG(json_text(json_get(status, "phase"))),
                STR_ARG(json_text(json_get(status, "reason"))), message.n ? ": " : "",
@@ -92,18 +120,6 @@ static void put_status(struct explain *x, const struct json *allocation)
 }
 
 /* ---- the next step of the controller */
-
-/* The record that the controller's cache would hold. */
-static const void *make_record(struct explain *x, struct projector *j,
-                               const struct cache_spec *cache, const struct json *object,
-                               struct projection **ret)
-{
-    struct record *record = NULL;
-    if (!object || projection_new(j, cache->keep, 0, ret, NULL) < 0 ||
-        project(*ret, json_to_str(&x->arena, object), &record, NULL) < 0)
-        return NULL;
-    return record;
-}
 
 /* Shows the decision of actuate_decide() as one line. */
 static void put_plan(struct buf *out, const struct actuate_plan *plan)
@@ -124,119 +140,89 @@ static void put_plan(struct buf *out, const struct actuate_plan *plan)
 /* Shows what the controller would do at this time. */
 static void put_next(struct explain *x, const struct json *allocation, const struct json *pod)
 {
-    struct projector *j = projector_new();
-    struct projection *allocations = NULL, *pods = NULL;
-    const struct allocation_record *a =
-        make_record(x, j, &allocation_cache, allocation, &allocations);
-    const struct market_pod_record *p = make_record(x, j, &market_pod_cache, pod, &pods);
-    if (a && p) {
-        struct actuate_input in = { .pod = market_gather_pod(&x->arena, p),
-                                    .desired_request = a->desired_request,
-                                    .desired_limit = a->desired_limit,
-                                    .room_milli = INT64_MAX,
-                                    .now_ns = x->at * NS_PER_S };
+    struct explain_record allocations =
+                              explain_record_make(x, &market_allocation_cache, allocation),
+                          pods = explain_record_make(x, &market_pod_cache, pod);
+    if (allocations.record && pods.record) {
+        const struct allocation_record *a = record_as(struct allocation_record, allocations.record);
+        struct actuate_input in = {
+            .pod = market_gather_pod(&x->arena, record_as(struct market_pod_record, pods.record)),
+            .desired_request = a->desired_request,
+            .desired_limit = a->desired_limit,
+            .room_milli = INT64_MAX,
+            .now_ns = x->at * NS_PER_S
+        };
         in.memory =
             market_status_memory(&x->arena, json_get(allocation, "status"), a->generation, &in.pod);
         struct actuate_plan plan = actuate_decide(&x->arena, &in);
         put_plan(&x->out, &plan);
     }
-    record_unref(a ? &a->meta : NULL);
-    record_unref(p ? &p->meta : NULL);
-    if (allocations)
-        projection_free(allocations);
-    if (pods)
-        projection_free(pods);
-    projector_free(j);
-}
-
-/* ---- the market of the node */
-
-static int64_t parse_milli(str quantity)
-{
-    int64_t value;
-    err_t e;
-    return quantity_parse_milli(quantity, &value, &e) < 0 ? 0 : value;
-}
-
-/* Shows all pods in the market of the node; the one in question is marked. */
-static void put_market(struct explain *x, const struct json *list, const struct json *allocation,
-                       const struct json *node)
-{
-    str capacity = json_text(json_at(node, "status", "allocatable", "cpu", NULL));
-    int64_t sum = 0;
-    buf_printf(&x->out, "\nMarket of node " STR_FMT ", price %g:\n", STR_ARG(node_name(allocation)),
-               json_real(json_at(allocation, "status", "shadowPriceCPU", NULL), 0));
-    buf_printf(&x->out, "  %-52s %10s %10s  %s\n", "pod", "desired", "applied", "phase");
-    for (size_t i = 0; i < json_len(list); i++) {
-        const struct json *a = json_item(list, i);
-        if (!str_eq(node_name(a), node_name(allocation)))
-            continue;
-        str limit = text_at(a, "spec", "desiredCPULimit");
-        str pod =
-            arena_printf(&x->arena, STR_FMT "/" STR_FMT, STR_ARG(text_at(a, "spec", "namespace")),
-                         STR_ARG(text_at(a, "spec", "podName")));
-        bool same = str_eq(text_at(a, "metadata", "uid"), text_at(allocation, "metadata", "uid"));
-        sum += parse_milli(limit);
-        buf_printf(&x->out, "%s %-52s %10s %10s  " STR_FMT "\n", same ? ">" : " ", pod.p, limit.p,
-                   text_at(a, "status", "appliedCPULimit").p,
-                   STR_ARG(text_at(a, "status", "phase")));
-    }
-    buf_printf(&x->out, "  sum of the limits %lldm", (long long)sum);
-    if (capacity.n)
-        buf_printf(&x->out, "; allocatable CPU of the node " STR_FMT, STR_ARG(capacity));
-    buf_putc(&x->out, '\n');
+    explain_record_done(&allocations);
+    explain_record_done(&pods);
 }
 
 /* Matches the name of the PodAllocation, or of its pod. */
-static const struct json *find_allocation(const struct explain *x, const struct json *list)
+const struct json *explain_market_find(const struct explain *x, const struct json *list)
 {
     for (size_t i = 0; i < json_len(list); i++) {
         const struct json *a = json_item(list, i);
-        bool named = str_eq(text_at(a, "metadata", "name"), x->name) &&
-                     str_eq(text_at(a, "metadata", "namespace"), x->ns);
-        bool of_pod = str_eq(text_at(a, "spec", "podName"), x->name) &&
-                      str_eq(text_at(a, "spec", "namespace"), x->ns);
+        bool named = str_eq(explain_text_at(a, "metadata", "name"), x->name) &&
+                     str_eq(explain_text_at(a, "metadata", "namespace"), x->ns);
+        bool of_pod = str_eq(explain_text_at(a, "spec", "podName"), x->name) &&
+                      str_eq(explain_text_at(a, "spec", "namespace"), x->ns);
         if (named || of_pod)
             return a;
     }
     return NULL;
 }
 
-/* Fetches the allocation, its pod and its node, and shows them. */
+/* Shows the allocation, its pod and its node. */
+int explain_market_put(struct explain *x, const struct json *list, const struct json *allocation,
+                       err_t *e)
+{
+    struct json *pod = NULL, *node = NULL;
+    str node_name = explain_market_node_name(allocation);
+    x->name =
+        explain_text_at(allocation, "metadata", "name"); /* events refer to it, not to the pod */
+    x->kind = S("PodAllocation");
+    int r = explain_get(x, &resource_pods, explain_text_at(allocation, "spec", "namespace"),
+                        explain_text_at(allocation, "spec", "podName"), &pod, e);
+    if (r < 0 && r != -ENOENT)
+        return r;
+    if (node_name.n) /* optional: the user may not be allowed to read nodes */
+        (void)explain_get(x, &resource_nodes, S(""), node_name, &node, e);
+    buf_printf(&x->out, "PodAllocation " STR_FMT "/" STR_FMT " of pod " STR_FMT "/" STR_FMT "\n",
+               STR_ARG(explain_text_at(allocation, "metadata", "namespace")), STR_ARG(x->name),
+               STR_ARG(explain_text_at(allocation, "spec", "namespace")),
+               STR_ARG(explain_text_at(allocation, "spec", "podName")));
+    put_status(x, allocation);
+    put_pod(&x->out, pod);
+    put_next(x, allocation, pod);
+    if (node_name.n) {
+        buf_putc(&x->out, '\n');
+        explain_market_put_node(x, list, node_name, node,
+                                explain_text_at(allocation, "metadata", "uid"));
+    }
+    return 0;
+}
+
 static int explain_allocation(struct explain *x, err_t *e)
 {
-    struct json *all, *pod = NULL, *node = NULL;
-    int r = explain_get(x, &podallocation_resource, S(""), S(""), &all, e);
+    struct json *all;
+    int r = explain_get(x, &market_allocation_resource, S(""), S(""), &all, e);
     if (r < 0)
         return r;
-    const struct json *list = json_get(all, "items"), *allocation = find_allocation(x, list);
+    const struct json *list = json_get(all, "items"), *allocation = explain_market_find(x, list);
     if (!allocation)
         return err_set(e, ENOENT,
                        "no PodAllocation found in namespace " STR_FMT " with the name " STR_FMT
                        " or for a pod of that name",
                        STR_ARG(x->ns), STR_ARG(x->name));
-    x->name = text_at(allocation, "metadata", "name"); /* events refer to it, not to the pod */
-    x->kind = S("PodAllocation");
-    r = explain_get(x, &resource_pods, text_at(allocation, "spec", "namespace"),
-                    text_at(allocation, "spec", "podName"), &pod, e);
-    if (r < 0 && r != -ENOENT)
-        return r;
-    if (node_name(allocation).n) /* optional: the user may not be allowed to read nodes */
-        (void)explain_get(x, &resource_nodes, S(""), node_name(allocation), &node, e);
-    buf_printf(&x->out, "PodAllocation " STR_FMT "/" STR_FMT " of pod " STR_FMT "/" STR_FMT "\n",
-               STR_ARG(text_at(allocation, "metadata", "namespace")),
-               STR_ARG(text_at(allocation, "metadata", "name")),
-               STR_ARG(text_at(allocation, "spec", "namespace")),
-               STR_ARG(text_at(allocation, "spec", "podName")));
-    put_status(x, allocation);
-    put_pod(&x->out, pod);
-    put_next(x, allocation, pod);
-    if (node_name(allocation).n)
-        put_market(x, list, allocation, node);
-    return 0;
+    return explain_market_put(x, list, allocation, e);
 }
 
 static const char *const words[] = { "pa", "podallocation", "podallocations", NULL };
 const struct explainer explain_market = {
-    words, "the desired and applied CPU of a pod, and the market of its node", explain_allocation
+    words, "the desired and applied CPU of a pod, and the market of its node", explain_allocation,
+    &market_allocation_resource
 };

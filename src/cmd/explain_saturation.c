@@ -1,12 +1,21 @@
-/* flyball explain va: what was decided about a variant and why, which thresholds apply to its model
- * and where they come from, and how the variants of the model compare. Reads the API server only;
- * the status is the controller's. */
+/* flyball explain va: what was decided about a variant and why, which thresholds apply to its model and where
+ * they come from, and how the variants of the model compare.
+ *
+ * Reads the API server only: the status that the controller wrote, the ConfigMaps that it would read, and the
+ * state that it saved. Thresholds are resolved by the controller's own core (config_core.h), so the answer
+ * cannot differ from what it uses. Names of ConfigMaps come from the same environment variables, with the same
+ * defaults. */
 #include "../saturation/config_core.h"
 #include "../saturation/saturation_records.h"
 #include "../saturation/saturation_spec.h"
 #include "../saturation/status_core.h"
 #include "explain.h"
 
+#include "../kube/keep.h"
+
+#include <math.h>
+
+/* An empty variable counts as unset, as in the operator. */
 static const char *from_env(const char *name, const char *otherwise)
 {
     const char *value = getenv(name);
@@ -41,7 +50,7 @@ static int by_name(const void *a, const void *b)
 static int find_siblings(struct explain *x, str model, struct siblings *ret, err_t *e)
 {
     struct json *list = NULL;
-    int r = explain_get(x, &variant_resource, x->ns, S(""), &list, e);
+    int r = explain_get(x, &saturation_variant_resource, x->ns, S(""), &list, e);
     if (r < 0)
         return r;
     const struct json *items = json_get(list, "items");
@@ -65,6 +74,7 @@ static void put_replicas(struct buf *out, const struct json *status, const char 
         buf_put(out, S("         -"));
 }
 
+/* The table of variants; the one in question is marked. */
 static void put_siblings(struct explain *x, const struct siblings *all)
 {
     buf_put(&x->out, S("\nThe model's variants:\n"));
@@ -94,6 +104,7 @@ static int read_table(struct explain *x, const char *ns, struct sat_load *ret, e
     return 0;
 }
 
+/* Names the entry that overrides the defaults, and which of the two ConfigMaps it is in. */
 static void put_source(struct explain *x, const struct sat_resolved *r, bool local)
 {
     if (r->override)
@@ -103,6 +114,7 @@ static void put_source(struct explain *x, const struct sat_resolved *r, bool loc
         buf_printf(&x->out, "the %s defaults", local ? "namespace's" : "global");
 }
 
+/* Entries that the controller ignores, which is often the answer to the question. */
 static void put_problems(struct explain *x, const struct sat_load *l)
 {
     for (size_t i = 0; i < l->problem_n; i++)
@@ -143,6 +155,7 @@ static int put_thresholds(struct explain *x, str model, const struct siblings *a
 
 /* ---- the answer */
 
+/* Model, cost, target and bounds, and what the controller would reject. */
 static void put_spec(struct explain *x, const struct variant_spec *s, const struct json *object)
 {
     buf_printf(&x->out,
@@ -161,6 +174,7 @@ static void put_spec(struct explain *x, const struct variant_spec *s, const stru
         buf_printf(&x->out, "  problem: " STR_FMT "\n", STR_ARG(s->problems[i]));
 }
 
+/* In the order from the result to its causes, which is the reverse of the enum. */
 static void put_conditions(struct explain *x, const struct json *status)
 {
     buf_put(&x->out, S("\nWhat was decided:\n"));
@@ -175,11 +189,81 @@ static void put_conditions(struct explain *x, const struct json *status)
         buf_put(&x->out, S("  nothing yet: no controller has reconciled it\n"));
 }
 
+/* ---- the slo policy: what it learned and decided, from flyball's own ConfigMap */
+
+/* The saved text of the model, or NULL. It is in the namespace of the operator. */
+static const struct json *find_saved(struct explain *x, str ns, str model)
+{
+    struct json *map = NULL, *tree = NULL;
+    str home = str_c(from_env("POD_NAMESPACE", "workload-variant-autoscaler-system"));
+    str key = keep_key(&x->arena, "slo", (const str[]){ ns, model }, 2);
+    err_t ignored;
+    if (explain_get(x, &resource_configmaps, home, S("flyball-saturation-state"), &map, &ignored) <
+        0)
+        return NULL;
+    str text = json_text(json_get_str(json_get(map, "data"), key));
+    return text.n && json_parse(&x->arena, text, &tree, NULL) == 0 ? tree : NULL;
+}
+
+static double number_of(const struct json *o, const char *key)
+{
+    return json_real(json_get(o, key), NAN);
+}
+
+/* Speeds are saved relative to the latency target, as the fit works with them; here they become milliseconds
+ * again. */
+static void put_learned(struct explain *x, const struct json *saved)
+{
+    const struct json *list = json_get(saved, "variants");
+    double itl = number_of(saved, "itl");
+    for (size_t i = 0; i < json_len(list); i++) {
+        const struct json *v = json_item(list, i);
+        double idle = json_real(json_item(json_get(v, "th"), 0), NAN);
+        double prompt = json_real(json_item(json_get(v, "th"), 1), NAN);
+        buf_printf(&x->out,
+                   "  " STR_FMT ": %.1f ms per token without load, %.3f ms per prompt token; a "
+                   "replica carries %.2f; starts in %.0f s; %.0f samples\n",
+                   STR_ARG(json_text(json_get(v, "name"))), 1000 * itl / idle,
+                   prompt / idle * 1e-4 * 1000, number_of(v, "capacity"), number_of(v, "start"),
+                   number_of(v, "samples"));
+    }
+}
+
+/* What the slo policy knew at its last decision. A number that it did not have is not printed. */
+static void put_slo(struct explain *x, const struct json *saved)
+{
+    const struct json *now = json_get(saved, "now"), *decisions = json_get(saved, "decisions");
+    buf_printf(&x->out, "\nLatency targets as of " STR_FMT ", in busy replicas:\n",
+               STR_ARG(json_text(json_get(saved, "at"))));
+    buf_printf(
+        &x->out,
+        "  demand %.2f, expected in %.0f s %.2f, headroom %.0f%%, needed %.2f, there are %.2f\n",
+        number_of(now, "demand"), number_of(now, "horizonSeconds"), number_of(now, "forecast"),
+        100 * (number_of(now, "headroom") - 1), number_of(now, "need"), number_of(now, "have"));
+    if (number_of(now, "level") > 0)
+        buf_printf(&x->out, "  load comes and goes faster than replicas start: holds %.2f\n",
+                   number_of(now, "level"));
+    if (number_of(now, "attained") >= 0)
+        buf_printf(&x->out, "  %.2f%% of the requests are within the targets, goal %g%%; ",
+                   100 * number_of(now, "attained"),
+                   100 * number_of(json_get(saved, "targets"), "goal"));
+    buf_printf(&x->out, "error budget spent: %.0f%%\nLearned:\n",
+               100 * number_of(now, "budgetSpent"));
+    put_learned(x, saved);
+    if (json_len(decisions))
+        buf_put(&x->out, S("Last decisions:\n"));
+    for (size_t i = 0; i < json_len(decisions); i++)
+        buf_printf(&x->out, "  " STR_FMT "  " STR_FMT "\n",
+                   STR_ARG(json_text(json_get(json_item(decisions, i), "at"))),
+                   STR_ARG(json_text(json_get(json_item(decisions, i), "text"))));
+}
+
+/* Order: identity, decision, siblings, and then whichever rule decided. */
 static int explain_variant(struct explain *x, err_t *e)
 {
     struct json *object = NULL;
     struct siblings all = { 0 };
-    int r = explain_get(x, &variant_resource, x->ns, x->name, &object, e);
+    int r = explain_get(x, &saturation_variant_resource, x->ns, x->name, &object, e);
     if (r < 0)
         return r;
     struct variant_spec spec = saturation_spec_read(&x->arena, json_get(object, "spec"));
@@ -194,6 +278,9 @@ static int explain_variant(struct explain *x, err_t *e)
         buf_put(
             &x->out,
             S("\nLatency targets decide; the thresholds of KV cache and queue are not used.\n"));
+        const struct json *saved = find_saved(x, x->ns, spec.model);
+        if (saved)
+            put_slo(x, saved);
         return 0;
     }
     return put_thresholds(x, spec.model, &all, e);
@@ -205,4 +292,5 @@ const struct explainer explain_saturation = {
     .words = words,
     .help = "how many replicas a VariantAutoscaling should have, and why",
     .run = explain_variant,
+    .resource = &saturation_variant_resource,
 };

@@ -10,36 +10,16 @@
 #include "../schedule/schedule_records.h"
 #include "../schedule/schedule_status_core.h"
 #include "explain.h"
-
-static bool has_metric(const struct json *hpa, const char *type)
-{
-    const struct json *metrics = json_at(hpa, "spec", "metrics", NULL);
-    for (size_t i = 0; i < json_len(metrics); i++)
-        if (str_eqc(json_text(json_get(json_item(metrics, i), "type")), type))
-            return true;
-    return false;
-}
-
-/* The fields of the HPA that a plan depends on; replicas -1: there is no HPA. */
-static struct schedule_hpa read_hpa(const struct json *hpa)
-{
-    if (!hpa)
-        return (struct schedule_hpa){ .replicas = -1 };
-    return (struct schedule_hpa){
-        .found = true,
-        .bounds = { (int32_t)json_int(json_at(hpa, "spec", "minReplicas", NULL), 1),
-                    (int32_t)json_int(json_at(hpa, "spec", "maxReplicas", NULL), 1) },
-        .may_be_zero = has_metric(hpa, "Object") || has_metric(hpa, "External"),
-        .baseline = json_text(json_at(hpa, "metadata", "annotations", SCHEDULE_BASELINE, NULL)),
-        .has_target = json_at(hpa, "spec", "scaleTargetRef", NULL) != NULL,
-        .replicas = json_int(json_at(hpa, "status", "currentReplicas", NULL), 0),
-    };
-}
+#include "schedule_calendar.h"
 
 /* The schedule as the controller reads it, except for what only matters for writes. */
-static struct schedule_object read_object(struct explain *x, const struct json *tree)
+static struct schedule_object read_object(struct explain *x, const struct json *tree,
+                                          struct command_calendars *calendars)
 {
     const struct json *metadata = json_get(tree, "metadata");
+    struct schedule_spec *spec = schedule_spec_read(&x->arena, json_get(tree, "spec"),
+                                                    command_calendars_use(calendars, x->ns));
+    schedule_spec_set_name(spec, x->ns, x->name);
     struct schedule_object o = {
         .ns = x->ns,
         .name = x->name,
@@ -48,26 +28,120 @@ static struct schedule_object read_object(struct explain *x, const struct json *
         .has_finalizer = true, /* irrelevant here */
         .paused =
             str_eqc(json_text(json_at(metadata, "annotations", SCHEDULE_PAUSED, NULL)), "true"),
-        .spec = schedule_spec_read(&x->arena, json_get(tree, "spec"),
-                                   (struct schedule_defaults){ .find_zone = tz_get }),
+        .spec = spec,
         .status = json_get(tree, "status"),
     };
     rfc3339_parse(json_text(json_get(metadata, "creationTimestamp")), &o.created, NULL);
     return o;
 }
 
-/* Compares the bounds of the HPA with those of the schedule. */
-static void put_hpa(struct explain *x, const struct schedule_pass *pass,
-                    const struct schedule_plan *plan, const struct schedule_target *target)
+/* What the schedule governs, as the controller finds it: an HPA, the ScaledObject that is the target or owns the HPA, or
+ * a workload. */
+struct governed {
+    str kind;
+    str name;
+    str owned; /* the HPA that the schedule names, if a ScaledObject owns it; empty: none */
+    struct schedule_hpa as;       /* in the form that a plan needs */
+    struct explain_record record; /* `as` borrows from it */
+};
+
+static int find_scaled_object(struct explain *x, str ns, str name, struct governed *g, err_t *e)
+{
+    struct json *object = NULL;
+    int r = explain_get(x, &schedule_scaled_resource, ns, name, &object, e);
+    if (r < 0 && r != -ENOENT)
+        return r;
+    g->kind = str_c(schedule_scaled_resource.kind);
+    g->name = name;
+    explain_record_done(&g->record);
+    g->record = explain_record_make(x, &schedule_scaled_cache, object);
+    g->as = schedule_record_scaled(record_as(struct schedule_scaled_record, g->record.record));
+    return 0;
+}
+
+/* The HPA that the schedule names. If KEDA made it for a ScaledObject, that one is governed: KEDA reverts changes of
+ * its HPA. */
+static int find_hpa(struct explain *x, str ns, str name, struct governed *g, err_t *e)
+{
+    struct json *object = NULL;
+    int r = explain_get(x, &resource_hpas, ns, name, &object, e);
+    if (r < 0 && r != -ENOENT)
+        return r;
+    g->record = explain_record_make(x, &schedule_hpa_cache, object);
+    const struct schedule_hpa_record *hpa = record_as(struct schedule_hpa_record, g->record.record);
+    g->as = schedule_record_hpa(hpa, S(""));
+    if (!hpa || !hpa->scaled_object.n)
+        return 0;
+    g->owned = name;
+    return find_scaled_object(x, ns, arena_str(&x->arena, hpa->scaled_object), g, e);
+}
+
+/* The number of replicas is read only of kinds that need no discovery. */
+static int find_workload(struct explain *x, const struct schedule_target *target,
+                         struct governed *g, err_t *e)
+{
+    static const struct resource *const known[] = { &resource_deployments, &resource_statefulsets,
+                                                    &resource_replicasets };
+    struct json *object = NULL;
+    int r = -ENOENT;
+    for (size_t i = 0; i < countof(known); i++)
+        if (str_eqc(target->kind_name, known[i]->kind) && str_eqc(target->api_version, "apps/v1"))
+            r = explain_get(x, known[i], target->ns, target->name, &object, e);
+    if (r < 0 && r != -ENOENT)
+        return r;
+    g->kind = target->kind_name;
+    g->as = (struct schedule_hpa){
+        .kind = target->kind,
+        .found = true,
+        .has_target = true,
+        .may_be_zero = true,
+        .replicas = object ? json_int(json_at(object, "spec", "replicas", NULL), 1) : -1,
+    };
+    return 0;
+}
+
+static int find_governed(struct explain *x, const struct schedule_target *target,
+                         struct governed *g, err_t *e)
+{
+    if (target->kind == SCHEDULE_TARGET_SCALED_OBJECT)
+        return find_scaled_object(x, target->ns, target->name, g, e);
+    return target->kind == SCHEDULE_TARGET_WORKLOAD ? find_workload(x, target, g, e)
+                                                    : find_hpa(x, target->ns, target->name, g, e);
+}
+
+/* A workload without an autoscaler has no bounds to compare. */
+static void put_workload(struct explain *x, const struct schedule_hpa *live,
+                         const struct schedule_plan *plan)
+{
+    if (live->replicas >= 0)
+        buf_printf(&x->out, " has %lld replicas.", (long long)live->replicas);
+    else
+        buf_put(&x->out, S(" has no autoscaler."));
+    if (plan->governed)
+        buf_printf(&x->out, " When a window opens or closes, it is scaled to between %d and %d.",
+                   plan->target.min, plan->target.max);
+    buf_put(&x->out, S("\n"));
+}
+
+/* Compares the bounds of the target with those of the schedule. */
+static void put_target(struct explain *x, const struct schedule_pass *pass,
+                       const struct schedule_plan *plan, const struct governed *g, str ns)
 {
     struct schedule_bounds live = pass->hpa.bounds;
-    buf_printf(&x->out, "\nHorizontalPodAutoscaler " STR_FMT "/" STR_FMT, STR_ARG(target->ns),
-               STR_ARG(target->name));
+    if (g->owned.n)
+        buf_printf(&x->out,
+                   "\nHorizontalPodAutoscaler " STR_FMT "/" STR_FMT
+                   " belongs to a ScaledObject of KEDA, whose bounds are set instead.",
+                   STR_ARG(ns), STR_ARG(g->owned));
+    buf_printf(&x->out, "\n" STR_FMT " " STR_FMT "/" STR_FMT, STR_ARG(g->kind), STR_ARG(ns),
+               STR_ARG(g->name));
     if (pass->refused.n)
         buf_put(&x->out,
                 S(" is in another namespace, which does not allow it; see condition Ready.\n"));
     else if (!pass->hpa.found)
         buf_put(&x->out, S(" does not exist.\n"));
+    else if (pass->hpa.kind == SCHEDULE_TARGET_WORKLOAD)
+        put_workload(x, &pass->hpa, plan);
     else if (pass->object.spec->suspend || pass->object.paused)
         buf_printf(&x->out, " has min %d, max %d; the schedule is suspended.\n", live.min,
                    live.max);
@@ -76,6 +150,8 @@ static void put_hpa(struct explain *x, const struct schedule_pass *pass,
     else
         buf_printf(&x->out, " has min %d, max %d and should have min %d, max %d.\n", live.min,
                    live.max, plan->target.min, plan->target.max);
+    if (pass->hpa.paused)
+        buf_put(&x->out, S("An annotation of KEDA pauses it.\n"));
 }
 
 static void put_conditions(struct explain *x, const struct json *status)
@@ -103,37 +179,58 @@ static str read_refusal(const struct explain *x, const struct schedule_object *o
 }
 
 /* Plans as the controller would at this time, and shows the plan instead of applying it. */
+static void explain_plan(struct explain *x, struct schedule_pass *pass,
+                         const struct schedule_target *target, const struct governed *g)
+{
+    pass->hpa = g->as;
+    pass->template_found = g->as.found;
+    struct schedule_plan plan = schedule_plan(&x->arena, pass);
+    buf_printf(&x->out, "SmartHorizontalPodAutoscaler " STR_FMT "/" STR_FMT "\n", STR_ARG(x->ns),
+               STR_ARG(x->name));
+    schedule_explain(&x->out, pass->object.spec, pass->object.created, x->at);
+    if (target->name.n)
+        put_target(x, pass, &plan, g, target->ns);
+    else
+        buf_put(&x->out, S("\nNo HorizontalPodAutoscaler is configured.\n"));
+    put_conditions(x, pass->object.status);
+    if (pass->object.spec->problems_n)
+        buf_put(&x->out, S("\nProblems:\n"));
+    schedule_draw_problems(&x->out, pass->object.spec);
+}
+
+static int explain_tree(struct explain *x, const struct json *tree,
+                        struct command_calendars *calendars, err_t *e)
+{
+    struct schedule_memory memory = { 0 };
+    struct schedule_pass pass = { .object = read_object(x, tree, calendars),
+                                  .now = x->at,
+                                  .memory = &memory };
+    struct schedule_target target = schedule_target(&x->arena, pass.object.spec, x->ns, x->name);
+    struct governed g = { .kind = str_c(resource_hpas.kind),
+                          .name = target.name,
+                          .as.replicas = -1 };
+    int r = 0;
+    pass.refused = read_refusal(x, &pass.object, &target);
+    pass.refused_reason = GRANT_REFUSED;
+    if (target.name.n && !pass.refused.n)
+        r = find_governed(x, &target, &g, e);
+    if (r == 0)
+        explain_plan(x, &pass, &target, &g);
+    explain_record_done(&g.record);
+    return r;
+}
+
 static int explain_schedule_object(struct explain *x, err_t *e)
 {
-    struct json *tree = NULL, *hpa = NULL;
+    struct json *tree = NULL;
+    struct command_calendars calendars = { .operator_ns = x->operator_ns };
     int r = explain_get(x, &schedule_resource, x->ns, x->name, &tree, e);
     if (r < 0)
         return r;
-    struct schedule_memory memory = { 0 };
-    struct schedule_pass pass = { .object = read_object(x, tree), .now = x->at, .memory = &memory };
-    struct schedule_target target = schedule_target(&x->arena, pass.object.spec, x->ns, x->name);
-    pass.refused = read_refusal(x, &pass.object, &target);
-    pass.refused_reason = GRANT_REFUSED;
-    if (target.name.n && !pass.refused.n) {
-        r = explain_get(x, &resource_hpas, target.ns, target.name, &hpa, e);
-        if (r < 0 && r != -ENOENT)
-            return r;
-    }
-    pass.hpa = read_hpa(hpa);
-    pass.template_found = pass.hpa.found;
-    struct schedule_plan plan = schedule_plan(&x->arena, &pass);
-    buf_printf(&x->out, "SmartHorizontalPodAutoscaler " STR_FMT "/" STR_FMT "\n", STR_ARG(x->ns),
-               STR_ARG(x->name));
-    schedule_explain(&x->out, pass.object.spec, pass.object.created, x->at);
-    if (target.name.n)
-        put_hpa(x, &pass, &plan, &target);
-    else
-        buf_put(&x->out, S("\nNo HorizontalPodAutoscaler is configured.\n"));
-    put_conditions(x, pass.object.status);
-    if (pass.object.spec->problems_n)
-        buf_put(&x->out, S("\nProblems:\n"));
-    schedule_draw_problems(&x->out, pass.object.spec);
-    return 0;
+    command_calendars_fetch(&calendars, x);
+    r = explain_tree(x, tree, &calendars, e);
+    command_calendars_done(&calendars);
+    return r;
 }
 
 static const char *const words[] = { "shpa", "smarthpa", "smarthorizontalpodautoscaler",
@@ -143,4 +240,5 @@ const struct explainer explain_schedule = {
     .words = words,
     .help = "which trigger of a SmartHorizontalPodAutoscaler applies, and the next changes",
     .run = explain_schedule_object,
+    .resource = &schedule_resource,
 };

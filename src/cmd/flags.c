@@ -10,6 +10,7 @@
 
 #include <ctype.h>
 
+/* NULL if no row has this name; titles are not flags. */
 static const struct flag *find_flag(const struct flag *flags, str name)
 {
     for (; flags->name; flags++)
@@ -108,6 +109,7 @@ int flags_parse(const struct flag *flags, int argc, char **argv, bool *ret_help,
     return 0;
 }
 
+/* --log-level is $LOG_LEVEL: upper case, dashes become underscores. Empty variables count as unset. */
 int flags_from_env(const struct flag *flags, err_t *e)
 {
     for (const struct flag *f = flags; f->name; f++) {
@@ -172,11 +174,12 @@ static void put_wrapped(struct buf *out, str text)
     buf_putc(out, '\n');
 }
 
+/* One flag per line, or two if its name is longer than the column. */
 void flags_help(struct buf *out, const struct flag *flags)
 {
     for (const struct flag *f = flags; f->name; f++) {
         if (f->kind == FLAG_TITLE) {
-            buf_printf(out, "\n%s\n", f->name);
+            buf_printf(out, f->help ? "\nController %s: %s\n" : "\n%s\n", f->name, f->help);
             continue;
         }
         auto_buf struct buf head = { 0 }, text = { 0 };

@@ -20,7 +20,7 @@ enum flag_kind {
     FLAG_INT,      /* int64_t */
     FLAG_REAL,     /* double */
     FLAG_DURATION, /* int64_t, nanoseconds: "15s" */
-    FLAG_TITLE,    /* not a flag: `name` is a heading in the help */
+    FLAG_TITLE, /* not a flag: `name` is a heading in the help, or a controller that `help` describes */
 };
 
 struct flag {

@@ -1,4 +1,4 @@
-/* Authorization of /metrics: see guard.h.
+/* Authorization of a path: see guard.h.
  *
  *      request -> cached verdict? ------------------------------> serve, or 401 / 403
  *                   | no
@@ -42,6 +42,7 @@ struct review { /* pending */
 
 struct guard {
     struct kube *kube;
+    const char *path;
     struct verdict verdicts[VERDICTS];
     size_t next; /* to be overwritten */
     struct review *reviews;
@@ -49,10 +50,11 @@ struct guard {
     int reviews_in_it;
 };
 
-struct guard *guard_new(struct kube *kube)
+struct guard *guard_new(struct kube *kube, const char *path)
 {
     struct guard *g = mem_zero(1, sizeof(*g));
     g->kube = kube;
+    g->path = path;
     return g;
 }
 
@@ -118,10 +120,11 @@ static void finish_review(struct review *r, int status)
     review_free(r);
 }
 
-static bool check_reply(const struct kube_reply *reply)
+static bool check_reply(const struct review *r, const struct kube_reply *reply)
 {
     if (reply->failure)
-        log_warn("cannot authorize a client of /metrics", KV_C("error", reply->failure));
+        log_warn("cannot authorize a client", KV_C("path", r->guard->path),
+                 KV_C("error", reply->failure));
     return !reply->failure;
 }
 
@@ -151,20 +154,20 @@ static void on_access_reviewed(void *context, const struct kube_reply *reply)
 {
     struct review *r = context;
     bool allowed = json_bool(json_at(reply->object, "status", "allowed", NULL), false);
-    finish_review(r, !check_reply(reply) ? 500 : allowed ? 200 : 403);
+    finish_review(r, !check_reply(r, reply) ? 500 : allowed ? 200 : 403);
 }
 
-/* The token is valid: asks whether its user may get /metrics. */
+/* The token is valid: asks whether its user may get the path. */
 static void on_token_reviewed(void *context, const struct kube_reply *reply)
 {
     struct review *r = context;
     const struct json *status = json_get(reply->object, "status"), *user = json_get(status, "user");
-    if (!check_reply(reply) || !json_bool(json_get(status, "authenticated"), false)) {
+    if (!check_reply(r, reply) || !json_bool(json_get(status, "authenticated"), false)) {
         finish_review(r, reply->failure ? 500 : 401);
         return;
     }
     struct json *spec = json_new_obj(reply->arena), *path = json_new_obj(reply->arena);
-    json_set_str(reply->arena, path, "path", S("/metrics"));
+    json_set_str(reply->arena, path, "path", str_c(r->guard->path));
     json_set_str(reply->arena, path, "verb", S("get"));
     json_set(reply->arena, spec, S("nonResourceAttributes"), path);
     json_set_str(reply->arena, spec, "user", json_text(json_get(user, "username")));
@@ -208,10 +211,11 @@ static str bearer_token(struct exchange *x)
     return two && str_eq_nocase(scheme, S("bearer")) ? str_trim(rest) : S("");
 }
 
-void guard_pass(struct guard *g, struct exchange *x,
-                void (*serve)(void *context, struct exchange *x), void *context)
+/* Serves or refuses at once if a recent review of the same token answers the question; otherwise the exchange
+ * waits for two reviews. The number of reviews per second is limited, because a client can invent tokens. */
+void guard_pass_token(struct guard *g, str token, struct exchange *x,
+                      void (*serve)(void *context, struct exchange *x), void *context)
 {
-    str token = bearer_token(x);
     int status = !token.n || token.n > TOKEN_MAX ? 401 : find_verdict(g, token);
     if (!status && !allow_review(g))
         status = 429;
@@ -235,4 +239,10 @@ void guard_pass(struct guard *g, struct exchange *x,
     struct json *spec = json_new_obj(&a);
     json_set_str(&a, spec, "token", token);
     send_review(r, &token_reviews, &a, spec, on_token_reviewed);
+}
+
+void guard_pass(struct guard *g, struct exchange *x,
+                void (*serve)(void *context, struct exchange *x), void *context)
+{
+    guard_pass_token(g, bearer_token(x), x, serve, context);
 }

@@ -6,15 +6,18 @@
  * admission policies. */
 #include "cmd.h"
 #include "flags.h"
+#include "install_doors.h"
 #include "manifests.h"
+#include "runtime.h"
 
 #include "../json/yaml.h"
 
 #include <stdio.h>
 
 struct options {
-    const char *ns, *agent_ns, *image;
-    bool crds, monitors, policies;
+    const char *ns, *agent_ns, *image, *controllers;
+    bool crds, namespaces, monitors, policies, calendars;
+    struct install_doors doors;
 };
 
 static const char usage[] =
@@ -29,9 +32,12 @@ static const char usage[] =
 /* The configured namespace for the one that a manifest names. */
 static str replace_namespace(const struct options *o, const struct json *name)
 {
+    if (str_eqc(json_text(name), "kube-system"))
+        return S("kube-system"); /* the cluster's own */
     return str_c(str_eqc(json_text(name), AGENT_NAMESPACE) ? o->agent_ns : o->ns);
 }
 
+/* Sets a namespace that the object names under `key`; one that it does not name stays absent. */
 static void replace_member(struct arena *a, const struct options *o, struct json *object,
                            const char *key)
 {
@@ -63,11 +69,16 @@ static void replace_in_policy(struct arena *a, const struct options *o, struct j
         replace_member(a, o, labels, "kubernetes.io/metadata.name");
 }
 
+static bool is_namespace(const struct json *o)
+{
+    return str_eqc(json_text(json_get(o, "kind")), "Namespace");
+}
+
 /* Replaces the namespace wherever an object names one: its own, subjects of bindings, policies. */
 static void replace_namespaces(struct arena *a, struct json *object, const struct options *o)
 {
     struct json *meta = json_get(object, "metadata");
-    if (str_eqc(json_text(json_get(object, "kind")), "Namespace"))
+    if (is_namespace(object))
         replace_member(a, o, meta, "name");
     replace_member(a, o, meta, "namespace");
     const struct json *subjects = json_get(object, "subjects");
@@ -76,6 +87,7 @@ static void replace_namespaces(struct arena *a, struct json *object, const struc
     replace_in_policy(a, o, object);
 }
 
+/* Every container runs the same program; init containers do not exist. */
 static void set_image(struct arena *a, struct json *o, str image)
 {
     const struct json *containers = json_at(o, "spec", "template", "spec", "containers", NULL);
@@ -93,6 +105,40 @@ static bool is_policy(const struct json *o)
     return str_starts(json_text(json_get(o, "apiVersion")), S("admissionregistration.k8s.io/"));
 }
 
+/* Is the object of a controller that --controllers leaves out? The names of roles and policies begin with that of their
+ * controller; the agent belongs to the market. */
+static bool is_left_out(const struct options *o, const struct json *object)
+{
+    static const struct {
+        const char *prefix, *controller;
+    } owners[] = {
+        { "flyball-schedule", "schedule" },
+        { "flyball-saturation", "saturation" },
+        { "flyball-market", "market" },
+        { "flyball-agent", "market" },
+        { "flyball-metrics-auth-agent", "market" },
+        { "flyball-runtimeconfig", "runtimeconfig" },
+        { "aim-engine-", "runtimeconfig" },
+    };
+    str name = json_text(json_at(object, "metadata", "name", NULL));
+    for (size_t i = 0; i < countof(owners); i++)
+        if (str_starts(name, str_c(owners[i].prefix)))
+            return !runtime_list_has(o->controllers, owners[i].controller);
+    return false;
+}
+
+/* Adds to the operator's Deployment what flags enable; its other objects have no containers. */
+static void extend_operator(struct arena *a, const struct options *o, struct json *object)
+{
+    const struct json *containers = json_at(object, "spec", "template", "spec", "containers", NULL);
+    struct json *args = json_get(json_item(containers, 0), "args");
+    if (args && strcmp(o->controllers, "*") != 0)
+        json_push(a, args, json_new_str(a, arena_printf(a, "--controllers=%s", o->controllers)));
+    if (o->calendars && args)
+        json_push(a, args, json_new_str(a, S("--smarthpa-calendars")));
+    install_doors_extend(a, &o->doors, object);
+}
+
 /* Appends the documents of a manifest, except those that flags exclude. */
 static int put_manifest(struct buf *out, const struct manifest *m, const struct options *o,
                         err_t *e)
@@ -104,24 +150,46 @@ static int put_manifest(struct buf *out, const struct manifest *m, const struct 
         return r;
     for (size_t i = 0; i < json_len(documents); i++) {
         struct json *object = json_item(documents, i);
-        if ((is_monitor(object) && !o->monitors) || (is_policy(object) && !o->policies))
+        if ((is_monitor(object) && !o->monitors) || (is_policy(object) && !o->policies) ||
+            (is_namespace(object) && !o->namespaces) || is_left_out(o, object))
             continue;
         replace_namespaces(&a, object, o);
         set_image(&a, object, str_c(o->image));
+        if (str_eqc(json_text(json_at(object, "metadata", "name", NULL)), "flyball-operator"))
+            extend_operator(&a, o, object);
+        install_doors_finish(&a, &o->doors, o->ns, object);
         buf_put(out, S("---\n"));
         yaml_write(out, object);
     }
     return 0;
 }
 
+/* The manifests of the doors that the flags select, after the Secret that they need. */
+static int put_doors(struct buf *out, const struct options *o, err_t *e)
+{
+    auto_arena struct arena a = { 0 };
+    int r = 0;
+    if (!o->doors.scaler && !o->doors.external_metrics)
+        return 0;
+    buf_put(out, S("---\n"));
+    yaml_write(out, install_doors_secret(&a, &o->doors, o->ns));
+    for (const struct manifest *m = manifests_doors; m->name && r >= 0; m++)
+        if (!(strcmp(m->name, "scaler.yaml") == 0 && !o->doors.scaler) &&
+            !(strcmp(m->name, "external-metrics.yaml") == 0 && !o->doors.external_metrics))
+            r = put_manifest(out, m, o, e);
+    return r;
+}
+
+/* Definitions come first: a cluster refuses objects of kinds that it does not know yet. */
 static int put_all(struct buf *out, const struct options *o, err_t *e)
 {
     int r = 0;
     for (const struct manifest *m = manifests_crds; o->crds && m->name && r >= 0; m++)
         r = put_manifest(out, m, o, e);
     for (const struct manifest *m = manifests_install; m->name && r >= 0; m++)
-        r = put_manifest(out, m, o, e);
-    return r;
+        if (o->calendars || strcmp(m->name, "schedule-calendars.yaml") != 0)
+            r = put_manifest(out, m, o, e);
+    return r < 0 ? r : put_doors(out, o, e);
 }
 
 /* Must be a DNS label. Checked here, because otherwise the API server would reject only a part
@@ -138,6 +206,17 @@ static int check_namespace(const char *flag, const char *ns, err_t *e)
                           flag, ns);
 }
 
+/* An empty name would be refused only when the pods are created. */
+static int check_image(const char *image, err_t *e)
+{
+    return *image && !strpbrk(image, " \t\n")
+               ? 0
+               : err_set(e, EINVAL,
+                         "--image is \"%s\", but must be an image such as "
+                         "registry.example/flyball:" FLYBALL_VERSION,
+                         image);
+}
+
 /* Pod security is set per namespace: in a common one the operator would be allowed what only the
  * agent needs. */
 static int check_namespaces(const struct options *o, err_t *e)
@@ -152,32 +231,51 @@ static int check_namespaces(const struct options *o, err_t *e)
                          o->ns);
 }
 
+/* Prints the manifests only if all of them could be made, so that a pipe to kubectl never applies half of them. */
 int cmd_install(int argc, char **argv)
 {
-    struct options o = {
-        "flyball-system", AGENT_NAMESPACE, "flyball:" FLYBALL_VERSION, true, true, true
-    };
+    struct options o = { .ns = "flyball-system",
+                         .agent_ns = AGENT_NAMESPACE,
+                         .image = "flyball:" FLYBALL_VERSION,
+                         .controllers = "*",
+                         .crds = true,
+                         .namespaces = true,
+                         .policies = true };
     const struct flag flags[] = {
         { "namespace", "NAME", FLAG_TEXT, &o.ns, "Namespace of the operator" },
         { "agent-namespace", "NAME", FLAG_TEXT, &o.agent_ns, "Namespace of the agent" },
-        { "image", "IMAGE", FLAG_TEXT, &o.image, "Image of both, built with deploy/Containerfile" },
+        { "image", "IMAGE", FLAG_TEXT, &o.image,
+          "Image of both, built with deploy/image/Containerfile" },
+        { "controllers", "LIST", FLAG_TEXT, &o.controllers,
+          "Comma-separated controllers to run; * is all, -NAME excludes one. Roles of others are left out" },
         { "crds", NULL, FLAG_BOOL, &o.crds, "Include the custom resource definitions" },
+        { "namespaces", NULL, FLAG_BOOL, &o.namespaces,
+          "Include both namespaces; set to false if they exist, so that uninstalling keeps them" },
         { "monitors", NULL, FLAG_BOOL, &o.monitors,
-          "Include ServiceMonitor and PodMonitor; set to false if the cluster has no Prometheus "
-          "operator" },
+          "Include ServiceMonitors, for clusters with the Prometheus operator" },
         { "policies", NULL, FLAG_BOOL, &o.policies,
           "Include admission policies; set to false before Kubernetes 1.30 (then the agent of one node "
           "can write PodAllocations of another)" },
+        { "calendars", NULL, FLAG_BOOL, &o.calendars,
+          "Let schedules use calendars; the operator may then read the ConfigMaps of all namespaces" },
+        { "scaler", NULL, FLAG_BOOL, &o.doors.scaler,
+          "Include KEDA's external scaler: Service flyball-scaler on port 9443" },
+        { "external-metrics", NULL, FLAG_BOOL, &o.doors.external_metrics,
+          "Include the API group external.metrics.k8s.io; a cluster can have one provider of it" },
         { 0 },
     };
     err_t e = { 0 };
     bool help = false;
     auto_buf struct buf out = { 0 };
+    auto_arena struct arena a = { 0 };
     int r = flags_parse(flags, argc, argv, &help, NULL, &e);
     if (r >= 0 && help) {
         buf_put(&out, str_c(usage));
         flags_help(&out, flags);
-    } else if (r >= 0 && (r = check_namespaces(&o, &e)) >= 0) {
+    } else if (r >= 0 && (r = check_namespaces(&o, &e)) >= 0 &&
+               (r = check_image(o.image, &e)) >= 0 &&
+               (r = runtime_list_check(o.controllers, false, &e)) >= 0 &&
+               (r = install_doors_init(&a, o.ns, &o.doors, &e)) >= 0) {
         r = put_all(&out, &o, &e);
     }
     if (r < 0) {

@@ -4,7 +4,7 @@
  *
  * A CustomResourceDefinition counts as applied when its kind is served, so custom resources may
  * follow in the same list. Discovery of a kind that is not known yet is retried for 10 s of real
- * time. One request is pending at a time; documents and messages live in the arena until
+ * time; MANIFEST_APPLY_MISSING comes after all definitions, so there an unknown kind fails at once. One request is pending at a time; documents and messages live in the arena until
  * manifest_apply_free(). */
 #include "manifest_apply.h"
 
@@ -15,11 +15,11 @@ struct manifest_apply {
     struct kube *kube;
     enum manifest_apply_mode mode;
     struct arena arena;
-    struct json *documents;
-    size_t at;
-    int64_t give_up_ns; /* monotonic time of the machine: end of retries for an unknown kind */
-    struct timer again;
-    struct kube_call *call;
+    struct json *documents; /* in the arena */
+    size_t at;              /* index of the document that is being applied */
+    int64_t give_up_ns;     /* monotonic time of the machine: end of retries for an unknown kind */
+    struct timer again;     /* start, and retries */
+    struct kube_call *call; /* in flight; NULL: none */
     void (*done)(void *context, const char *failure);
     void *context;
     bool verifying; /* a CRD was applied: waiting for its kind to be served */
@@ -28,11 +28,13 @@ struct manifest_apply {
 static void apply_current(struct manifest_apply *a);
 static void on_discovered(void *context, const struct resource *resource, const char *failure);
 
+/* Last: the caller may free `a` in it. */
 static void report_result(struct manifest_apply *a, const char *failure)
 {
     a->done(a->context, failure);
 }
 
+/* Names the object, because a scenario has many. */
 static void report_failure(struct manifest_apply *a, const char *why)
 {
     const struct json *o = json_item(a->documents, a->at);
@@ -80,6 +82,7 @@ static void on_applied(void *context, const struct kube_reply *reply)
         apply_next(a);
 }
 
+/* The kind was not served yet: its definition, or one that came before, needs a moment. */
 static void on_retry_timer(struct timer *timer)
 {
     struct manifest_apply *a = container_of(timer, struct manifest_apply, again);
@@ -96,7 +99,8 @@ static void wait_for_kind(struct manifest_apply *a, const char *why)
     int64_t now =
         clock_mono_ns(); /* the server needs real time, even if the loop's time is scaled */
     if (!a->give_up_ns)
-        a->give_up_ns = now + 10 * NS_PER_S;
+        a->give_up_ns =
+            now + (a->mode == MANIFEST_APPLY_MISSING && !a->verifying ? 0 : 10 * NS_PER_S);
     if (now >= a->give_up_ns)
         report_failure(a, why);
     else
@@ -144,6 +148,7 @@ static void apply_current(struct manifest_apply *a)
                   on_discovered, a);
 }
 
+/* Starts from the loop, so that `done` is never called before the caller has the pointer. */
 static void on_start_timer(struct timer *timer)
 {
     apply_current(container_of(timer, struct manifest_apply, again));
@@ -176,9 +181,4 @@ void manifest_apply_free(struct manifest_apply *a)
     kube_discover_forget(a->kube, a);
     arena_done(&a->arena);
     free(a);
-}
-
-size_t manifest_apply_count(const struct manifest_apply *a)
-{
-    return a->at;
 }

@@ -20,6 +20,5 @@ struct manifest_apply *manifest_apply_start(struct kube *k, enum manifest_apply_
                                             void (*done)(void *context, const char *failure),
                                             void *context);
 void manifest_apply_free(struct manifest_apply *a); /* cancels what is pending; accepts NULL */
-size_t manifest_apply_count(const struct manifest_apply *a); /* number of objects applied so far */
 
 #endif

@@ -16,6 +16,7 @@ struct manifest {
 
 extern const struct manifest manifests_crds[];
 extern const struct manifest manifests_shapes[];   /* CRDs of other projects, for `flyball up` */
+extern const struct manifest manifests_doors[];    /* of `install --scaler --external-metrics` */
 extern const struct manifest manifests_install[];  /* namespace, roles, workloads, monitors */
 extern const struct manifest manifests_examples[]; /* scenarios of `flyball up` */
 

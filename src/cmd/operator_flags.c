@@ -13,6 +13,7 @@
 
 enum { CONFIG_FILE_MAX = 1 << 20 };
 
+/* Adds WVA's flags and sets the defaults that are the same with and without --wva. */
 void operator_flags_add(struct runtime *rt)
 {
     struct wva_flags *o = &rt->wva;
@@ -129,6 +130,7 @@ int operator_flags_apply_wva(struct runtime *rt, err_t *e)
 
 /* ---- effects */
 
+/* Maps klog's verbosity and zap's flags to --log-level and --log-format. */
 int operator_flags_apply_log(struct runtime *rt, err_t *e)
 {
     struct wva_flags *o = &rt->wva;
@@ -144,12 +146,12 @@ int operator_flags_apply_log(struct runtime *rt, err_t *e)
     return 0;
 }
 
+/* One line with all flags and variables that have no effect here, so that a migration does not fail
+ * silently. */
 void operator_flags_log_ignored(const struct runtime *rt)
 {
-    static const char *const variables[] = { "WVA_LIMITED_MODE",
-                                             "WVA_NODE_SELECTOR",
+    static const char *const variables[] = { "WVA_NODE_SELECTOR",
                                              "POOL_GROUP",
-                                             "EPP_METRIC_READER_BEARER_TOKEN",
                                              "SCALE_FROM_ZERO_ENGINE_MAX_CONCURRENCY",
                                              "PROMETHEUS_METRICS_CACHE_ENABLED",
                                              "PROMETHEUS_METRICS_CACHE_CLEANUP_INTERVAL",

@@ -13,8 +13,9 @@
 #include "../json/yaml.h"
 #include "../runtimeconfig/aim_kinds.h"
 #include "../runtimeconfig/runtimeconfig_report_core.h"
+#include "../runtimeconfig/service_children_core.h"
 #include "flags.h"
-#include "manifests.h"
+#include "manifest_fields.h"
 
 #include <stdio.h>
 
@@ -57,19 +58,26 @@ static void set_defaults(struct arena *a, const struct json *schema, struct json
     }
 }
 
-/* The schema of the kind's spec in the embedded CRDs; NULL for other kinds. */
-static const struct json *find_schema(struct arena *a, str kind)
+/* The schema of an object in the embedded CRDs, also if it has the newer group of AIM; NULL for other kinds. */
+static const struct json *find_schema(struct arena *a, const struct json *object)
 {
-    for (const struct manifest *m = manifests_crds; m->name; m++) {
-        struct json *documents = NULL;
-        if (manifest_read(m, a, &documents, NULL) < 0)
-            continue;
-        const struct json *crd = json_item(documents, 0);
-        if (str_eq(json_text(json_at(crd, "spec", "names", "kind", NULL)), kind))
-            return json_at(json_item(json_at(crd, "spec", "versions", NULL), 0), "schema",
-                           "openAPIV3Schema", "properties", "spec", NULL);
-    }
-    return NULL;
+    str api_version = json_text(json_get(object, "apiVersion"));
+    if (str_starts(api_version, S(AIM_GROUP_NEWER)))
+        api_version = S(AIM_GROUP);
+    return manifest_schema(a, api_version, json_text(json_get(object, "kind")));
+}
+
+/* Refuses fields that the API server would refuse: a misspelled one would be ignored silently. */
+static int check_fields(struct render *r, const char *file, const struct json *object, err_t *e)
+{
+    auto_buf struct buf problems = { 0 };
+    size_t n = manifest_unknown_fields(&problems, find_schema(&r->arena, object), object);
+    if (!n)
+        return 0;
+    fputs(problems.p, stderr);
+    return err_set(e, EINVAL, "%s: " STR_FMT " " STR_FMT " has unknown fields", file,
+                   STR_ARG(json_text(json_get(object, "kind"))),
+                   STR_ARG(json_text(json_at(object, "metadata", "name", NULL))));
 }
 
 static bool is_cluster_kind(str kind)
@@ -87,7 +95,8 @@ static void complete_object(struct render *r, struct json *object)
         json_set_str(a, metadata, "namespace", str_c(r->ns));
     if (str_eqc(kind, "AIMService") && !json_get(metadata, "uid"))
         json_set_str(a, metadata, "uid", S("00000000-0000-0000-0000-000000000000"));
-    set_defaults(a, find_schema(a, kind), json_make(a, object, "spec", NULL));
+    set_defaults(a, json_at(find_schema(a, object), "properties", "spec", NULL),
+                 json_make(a, object, "spec", NULL));
 }
 
 /* Appends the documents of a file or of standard input. */
@@ -104,6 +113,8 @@ static int read_file(struct render *r, const char *file, err_t *e)
         struct json *object = json_item(documents, i);
         if (!json_is(object, JSON_OBJ))
             return err_set(e, EINVAL, "%s: document %zu is not an object", file, i + 1);
+        if (check_fields(r, file, object, e) < 0)
+            return -e->code;
         complete_object(r, object);
         json_push(&r->arena, r->documents, object);
     }
@@ -140,7 +151,7 @@ static struct aim_route_template find_template(const struct render *r, const str
         .ready = true,
         .name = name,
         .model_name = model.n ? model : json_text(json_at(spec, "model", "ref", NULL)),
-        .source_name = json_text(json_get(source, "name"))
+        .source_name = aim_service_source_id(source)
     };
 }
 
@@ -217,6 +228,8 @@ static void print_help(FILE *out, const struct flag *flags)
     fputs(text.p, out);
 }
 
+/* Reads all manifests before it resolves anything: a service may come before the configuration that it refers
+ * to. */
 int cmd_render(int argc, char **argv)
 {
     struct render r = { .ns = "default",

@@ -89,6 +89,18 @@ static int connect_cluster(struct runtime *rt, err_t *e)
     return r;
 }
 
+/* A feature that cannot start, for example because of its Prometheus address, does not keep the others from running.
+ * The health endpoint reports it. */
+static int add_feature(struct manager *m, const struct feature *feature, err_t *e)
+{
+    int r = manager_add(m, feature, e);
+    if (r != -ECANCELED)
+        return r;
+    log_error("feature cannot start; the others run without it", KV_C("feature", feature->name),
+              KV_C("error", e->text));
+    return 0;
+}
+
 /* Creates the manager with the enabled features and runs it. The identity is unique per process,
  * as leases require. */
 static int start_manager(struct runtime *rt, err_t *e)
@@ -107,6 +119,7 @@ static int start_manager(struct runtime *rt, err_t *e)
         .elect = rt->elect,
         .election = { .ns = lease_ns,
                       .name = str_c(rt->lease_name),
+                      .pod = getenv("KUBERNETES_SERVICE_HOST") ? str_c(host) : S(""),
                       .lease_duration_ns = rt->lease_duration_ns,
                       .renew_deadline_ns = rt->renew_deadline_ns,
                       .retry_period_ns = rt->retry_period_ns },
@@ -117,7 +130,9 @@ static int start_manager(struct runtime *rt, err_t *e)
     int r = manager_new(&o, &rt->manager, e);
     for (const struct feature *const *f = features; r >= 0 && *f; f++)
         if (runtime_is_enabled(rt, *f))
-            r = manager_add(rt->manager, *f, e);
+            r = add_feature(rt->manager, *f, e);
+    if (r == 0 && !manager_has_features(rt->manager))
+        return -e->code; /* of the last one that failed */
     return r < 0 ? r : manager_run(rt->manager, e);
 }
 
@@ -166,6 +181,8 @@ static void free_runtime(struct runtime *rt)
     runtime_flags_done(rt);
 }
 
+/* The exit status: 2 for a usage error, 1 if the process could not start or lost its lease. The allocator's
+ * settings trade a little speed for memory that returns to the system after large responses. */
 int runtime_run(const struct runtime_spec *spec, int argc, char **argv)
 {
     struct runtime rt = { .spec = spec };

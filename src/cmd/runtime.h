@@ -16,4 +16,8 @@ struct runtime_spec {
 
 int runtime_run(const struct runtime_spec *spec, int argc, char **argv); /* the exit code */
 
+/* A list of controllers, as in --controllers: is one of them in it, and do all of its names exist? */
+bool runtime_list_has(const char *list, const char *controller);
+int runtime_list_check(const char *list, bool on_node, err_t *e);
+
 #endif

@@ -31,8 +31,10 @@ static void add_common_flags(struct runtime *rt)
           "Namespace of flyball itself (default: that of the context or the pod)" },
         { "watch-namespace", "NAME", FLAG_TEXT, &rt->watch_namespace,
           "Only watch objects in this namespace (default: all namespaces)" },
-        { "qps", "NUMBER", FLAG_REAL, &rt->qps, "Maximum requests per second to the API server" },
-        { "burst", "NUMBER", FLAG_REAL, &rt->burst, "Maximum burst of requests" },
+        { "qps", "NUMBER", FLAG_REAL, &rt->qps,
+          "Maximum requests per second to the API server; 0: as many as its latency permits" },
+        { "burst", "NUMBER", FLAG_REAL, &rt->burst,
+          "Maximum burst of requests with --qps; 0: the requests of one second" },
         { "allow-insecure-token", NULL, FLAG_BOOL, &rt->insecure_token,
           "Send tokens and passwords over plain HTTP, even to hosts that are not loopback" },
         { "Metrics, health and logs:", NULL, FLAG_TITLE, NULL, NULL },
@@ -71,6 +73,7 @@ static void add_metrics_flags(struct runtime *rt)
         add_flag(rt, flags[i]);
 }
 
+/* Flags of the operator: an agent works for its own node and needs no leader. */
 static void add_election_flags(struct runtime *rt)
 {
     const struct flag flags[] = {
@@ -90,7 +93,24 @@ static void add_election_flags(struct runtime *rt)
         add_flag(rt, flags[i]);
 }
 
-/* Adds one group per feature, headed by its summary. Values are owned by the runtime, because
+/* What the help calls the value of a feature's flag: the flags are named after what they take. */
+static const char *value_name(const struct feature_setting *s)
+{
+    static const struct {
+        const char *end, *value;
+    } names[] = { { "-ca", "FILE" },        { "-file", "FILE" },      { "-dir", "DIR" },
+                  { "-root", "DIR" },       { "-url", "URL" },        { "-map", "NAME" },
+                  { "-name", "NAME" },      { "-namespace", "NAME" }, { "-listen", "ADDRESS" },
+                  { "-timeout", "TIME" },   { "-interval", "TIME" },  { "-max", "NUMBER" },
+                  { "-namespaces", "LIST" } };
+    for (size_t i = 0; i < countof(names); i++)
+        if (str_ends(str_c(s->name), str_c(names[i].end)))
+            return names[i].value;
+    bool is_switch = s->value && (!strcmp(s->value, "true") || !strcmp(s->value, "false"));
+    return is_switch || strstr(s->help, "if true") ? "true|false" : "VALUE";
+}
+
+/* Adds one group per feature. Values are owned by the runtime, because
  * the table points to them. */
 static void add_settings(struct runtime *rt, const struct feature *feature)
 {
@@ -99,8 +119,8 @@ static void add_settings(struct runtime *rt, const struct feature *feature)
         *setting = (struct runtime_setting){ s->name, s->value };
         vec_push(&rt->settings, setting);
         if (s == feature->settings)
-            add_flag(rt, (struct flag){ feature->summary, NULL, FLAG_TITLE, NULL, NULL });
-        add_flag(rt, (struct flag){ s->name, "VALUE", FLAG_TEXT, &setting->value, s->help });
+            add_flag(rt, (struct flag){ feature->name, NULL, FLAG_TITLE, NULL, feature->summary });
+        add_flag(rt, (struct flag){ s->name, value_name(s), FLAG_TEXT, &setting->value, s->help });
     }
 }
 
@@ -116,6 +136,10 @@ static void build_flags(struct runtime *rt)
     add_common_flags(rt);
     add_metrics_flags(rt);
     if (!rt->spec->on_node) {
+        add_flag(rt,
+                 (struct flag){ "web-listen", "ADDRESS", FLAG_TEXT, &rt->web_listen,
+                                "Address to serve the live page on, to users authorized by RBAC; "
+                                "over HTTPS unless it is loopback (default: none)" });
         add_election_flags(rt);
         operator_flags_add(rt);
     }
@@ -127,34 +151,38 @@ static void build_flags(struct runtime *rt)
 
 /* ---- --controllers */
 
-/* Evaluates --controllers from left to right, so that "*,-market" means all but market. */
-bool runtime_is_enabled(const struct runtime *rt, const struct feature *feature)
+/* Evaluates the list from left to right, so that "*,-market" means all but market. */
+bool runtime_list_has(const char *list, const char *controller)
 {
-    if (feature->on_node != rt->spec->on_node)
-        return false;
     bool wanted = false;
-    str word, rest = str_c(rt->controllers);
+    str word, rest = str_c(list);
     while (str_cut(&rest, ',', &word)) {
         word = str_trim(word);
         bool exclude = str_starts(word, S("-"));
         str name = exclude ? str_from(word, 1) : word;
-        if (str_eq(name, S("*")) || str_eqc(name, feature->name))
+        if (str_eq(name, S("*")) || str_eqc(name, controller))
             wanted = !exclude;
     }
     return wanted;
 }
 
-/* Rejects names that no feature has: a typo must not disable a controller silently. */
-static int check_controllers(const struct runtime *rt, err_t *e)
+bool runtime_is_enabled(const struct runtime *rt, const struct feature *feature)
 {
-    str word, rest = str_c(rt->controllers);
+    return feature->on_node == rt->spec->on_node &&
+           runtime_list_has(rt->controllers, feature->name);
+}
+
+/* Rejects names that no feature has: a typo must not disable a controller silently. */
+int runtime_list_check(const char *list, bool on_node, err_t *e)
+{
+    str word, rest = str_c(list);
     while (str_cut(&rest, ',', &word)) {
         word = str_trim(word);
         str name = str_starts(word, S("-")) ? str_from(word, 1) : word;
         bool known = str_eq(name, S("*"));
         auto_buf struct buf all = { 0 };
         for (const struct feature *const *f = features; *f; f++) {
-            if ((*f)->on_node != rt->spec->on_node)
+            if ((*f)->on_node != on_node)
                 continue;
             known |= str_eqc(name, (*f)->name);
             buf_printf(&all, "%s%s", all.n ? ", " : "", (*f)->name);
@@ -183,6 +211,7 @@ static int setup_log(const struct runtime *rt, err_t *e)
     return 0;
 }
 
+/* Reads the flags twice: with --wva, other defaults are set in between, which explicit flags override. */
 int runtime_flags(struct runtime *rt, int argc, char **argv, err_t *e)
 {
     rt->controllers = "*";
@@ -194,8 +223,6 @@ int runtime_flags(struct runtime *rt, int argc, char **argv, err_t *e)
     rt->lease_duration_ns = 15 * NS_PER_S;
     rt->renew_deadline_ns = 10 * NS_PER_S;
     rt->retry_period_ns = 2 * NS_PER_S;
-    rt->qps = 20;
-    rt->burst = 30;
     build_flags(rt);
     int r = flags_parse(rt->flags.at, argc, argv, &rt->help, NULL, e);
     if (r < 0 || rt->help)
@@ -206,7 +233,8 @@ int runtime_flags(struct runtime *rt, int argc, char **argv, err_t *e)
         return r;
     if (!rt->node_name)
         rt->node_name = getenv("NODE_NAME");
-    if ((r = check_controllers(rt, e)) < 0 || (r = setup_log(rt, e)) < 0)
+    if ((r = runtime_list_check(rt->controllers, rt->spec->on_node, e)) < 0 ||
+        (r = setup_log(rt, e)) < 0)
         return r;
     if (rt->spec->on_node && (!rt->node_name || !*rt->node_name))
         return err_set(e, EINVAL, "node name unknown; set --node-name or $NODE_NAME");

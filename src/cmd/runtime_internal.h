@@ -40,6 +40,7 @@ struct runtime {
     /* flags */
     const char *kubeconfig, *context, *ns, *watch_namespace, *controllers, *listen, *node_name;
     const char *lease_name, *lease_namespace, *log_level, *log_format;
+    const char *web_listen; /* NULL: no page */
     bool elect, help, insecure_token, open_metrics;
     int64_t lease_duration_ns, renew_deadline_ns, retry_period_ns;
     double qps, burst;
@@ -54,13 +55,14 @@ struct runtime {
     struct kube *kube;
     struct manager *manager;
     struct runtime_place places[3];
+    struct web *web;         /* NULL: no page */
+    struct guard *web_guard; /* of the page */
     size_t draining;
     struct signal_watch *term, *interrupt;
     struct timer start_trim; /* see runtime_trim() */
     struct timer trim;       /* after a large scrape */
     size_t trims;            /* how many were scheduled */
-    int64_t started_ns;
-    bool ready, stopping, lost;
+    bool stopping, lost;
 };
 
 /* runtime_flags.c */
@@ -73,6 +75,16 @@ bool runtime_is_enabled(const struct runtime *rt, const struct feature *feature)
 int runtime_serve(struct runtime *rt, err_t *e);
 void runtime_serve_stop(struct runtime *rt, int64_t limit_ns); /* then stops the loop */
 void runtime_serve_done(struct runtime *rt);
+
+bool runtime_is_none(const char *address); /* the flag disables it */
+int runtime_make_tls(const struct runtime *rt, struct tls **ret,
+                     err_t *e);         /* of --metrics-cert-path */
+void runtime_on_drained(void *context); /* a server */
+
+/* runtime_web.c */
+int runtime_web(struct runtime *rt, err_t *e);
+void runtime_web_stop(struct runtime *rt, int64_t limit_ns); /* adds to `draining` */
+void runtime_web_done(struct runtime *rt);
 
 /* operator_flags.c */
 void operator_flags_add(struct runtime *rt);

@@ -22,6 +22,14 @@ static void send_answer(struct exchange *x, int status, const char *type, str bo
     exchange_answer(x, status, HTTP_HEADERS({ S("content-type"), str_c(type) }), body);
 }
 
+/* "ok", and which features could not start. */
+static void send_ok(struct exchange *x, str failures)
+{
+    auto_buf struct buf text = { 0 };
+    buf_printf(&text, "ok%s" STR_FMT "\n", failures.n ? "; not started: " : "", STR_ARG(failures));
+    send_answer(x, 200, "text/plain", buf_str(&text));
+}
+
 /* Not ready while stopping, so that load balancers stop sending requests; otherwise the manager
  * knows. */
 static void answer_ready(struct runtime *rt, struct exchange *x)
@@ -30,7 +38,7 @@ static void answer_ready(struct runtime *rt, struct exchange *x)
     if (rt->stopping)
         send_answer(x, 503, "text/plain", S("stopping\n"));
     else if (manager_ready(rt->manager, &why))
-        send_answer(x, 200, "text/plain", S("ok\n"));
+        send_ok(x, buf_str(&why));
     else {
         buf_putc(&why, '\n');
         send_answer(x, 503, "text/plain", buf_str(&why));
@@ -119,7 +127,7 @@ static void on_request(void *context, struct exchange *x)
                                  : S("not found; try /healthz, /readyz or /metrics\n"));
 }
 
-static bool is_none(const char *address)
+bool runtime_is_none(const char *address)
 {
     return !address || !*address || !strcmp(address, "none") || !strcmp(address, "0");
 }
@@ -128,7 +136,7 @@ static bool is_none(const char *address)
 static int open_server(struct runtime_place *p, const char *flag, const char *listen,
                        struct tls *tls, err_t *e)
 {
-    if (is_none(listen))
+    if (runtime_is_none(listen))
         return 0;
     auto_free char *text = mem_dup(listen, strlen(listen));
     const char *address;
@@ -173,7 +181,7 @@ static int make_certificate(struct cert_pair *ret, int64_t now_ns, err_t *e)
 }
 
 /* Loads the certificate of the flags, or creates a self-signed one. */
-static int make_metrics_tls(const struct runtime *rt, struct tls **ret, err_t *e)
+int runtime_make_tls(const struct runtime *rt, struct tls **ret, err_t *e)
 {
     const struct wva_flags *o = &rt->wva;
     auto_cert_pair struct cert_pair pair = { 0 };
@@ -197,11 +205,11 @@ static int make_metrics_tls(const struct runtime *rt, struct tls **ret, err_t *e
 static int serve_metrics(struct runtime *rt, struct runtime_place *p, err_t *e)
 {
     struct tls *tls = NULL;
-    bool secure = rt->wva.secure && !is_none(rt->wva.metrics_listen);
-    if (secure && make_metrics_tls(rt, &tls, e) < 0)
+    bool secure = rt->wva.secure && !runtime_is_none(rt->wva.metrics_listen);
+    if (secure && runtime_make_tls(rt, &tls, e) < 0)
         return err_wrap(e, "--metrics-bind-address %s", rt->wva.metrics_listen);
     if (secure)
-        p->guard = guard_new(rt->kube);
+        p->guard = guard_new(rt->kube, "/metrics");
     int r = open_server(p, "metrics-bind-address", rt->wva.metrics_listen, tls, e);
     tls_unref(tls);
     return r;
@@ -213,8 +221,9 @@ static bool listens_on_loopback(const char *listen)
     const char *address = NULL;
     uint16_t port;
     err_t e;
-    return !is_none(listen) && flags_split_listen("listen", text, &address, &port, &e) >= 0 &&
-           address && uri_host_is_loopback(str_c(address));
+    return !runtime_is_none(listen) &&
+           flags_split_listen("listen", text, &address, &port, &e) >= 0 && address &&
+           uri_host_is_loopback(str_c(address));
 }
 
 int runtime_serve(struct runtime *rt, err_t *e)
@@ -226,7 +235,7 @@ int runtime_serve(struct runtime *rt, err_t *e)
     if (!metrics->metrics)
         all->metrics = rt->open_metrics || listens_on_loopback(rt->listen);
     all->closed = !metrics->metrics && !all->metrics;
-    if (all->closed && !is_none(rt->listen))
+    if (all->closed && !runtime_is_none(rt->listen))
         log_info("/metrics is not served; set --metrics-bind-address or --open-metrics",
                  KV_C("listen", rt->listen));
     *health = (struct runtime_place){ .rt = rt, .health = true };
@@ -235,12 +244,13 @@ int runtime_serve(struct runtime *rt, err_t *e)
     int r = all->health || all->metrics ? open_server(all, "listen", rt->listen, NULL, e) : 0;
     if (r == 0)
         r = open_server(health, "health-probe-bind-address", probes, NULL, e);
-    return r < 0 ? r : serve_metrics(rt, metrics, e);
+    r = r < 0 ? r : serve_metrics(rt, metrics, e);
+    return r < 0 ? r : runtime_web(rt, e);
 }
 
 /* ---- shutdown */
 
-static void on_drained(void *context)
+void runtime_on_drained(void *context)
 {
     struct runtime *rt = context;
     if (!--rt->draining)
@@ -253,13 +263,15 @@ void runtime_serve_stop(struct runtime *rt, int64_t limit_ns)
     for (size_t i = 0; i < countof(rt->places); i++)
         if (rt->places[i].server) {
             rt->draining++;
-            http_server_drain(rt->places[i].server, limit_ns, on_drained, rt);
+            http_server_drain(rt->places[i].server, limit_ns, runtime_on_drained, rt);
         }
-    on_drained(rt);
+    runtime_web_stop(rt, limit_ns);
+    runtime_on_drained(rt);
 }
 
 void runtime_serve_done(struct runtime *rt)
 {
+    runtime_web_done(rt);
     for (size_t i = 0; i < countof(rt->places); i++) {
         guard_free(rt->places[i].guard);
         http_server_free(rt->places[i].server);

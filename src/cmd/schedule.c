@@ -6,6 +6,9 @@
  * timestamp is treated as old, so that resting values apply. All manifests of the file are
  * shown; the first error decides the message and the exit code. */
 #include "cmd.h"
+#include "manifest_fields.h"
+#include "schedule_calendar.h"
+#include "schedule_cmd.h"
 
 #include "../base/civil.h"
 #include "../base/clock.h"
@@ -17,15 +20,14 @@
 
 #include <stdio.h>
 
-enum { FILE_MAX_BYTES = 4 << 20, WEEK_DAYS = 7, TIMELINE_DAYS_MAX = 800 };
+#define SCHEDULE_API "autoscaling.sarabala.io/v1alpha1"
 
-struct options {
-    const char *file, *output;
-    const char *at, *from, *to, *zone_name;
-};
+enum { FILE_MAX_BYTES = 4 << 20, WEEK_DAYS = 7, TIMELINE_DAYS_MAX = 800 };
 
 static const char usage[] =
     "Usage: flyball schedule FILE [--at TIME] [--from TIME] [--to TIME] [--timezone ZONE] [-o FORMAT]\n"
+    "       flyball schedule --all [FILE] [--from TIME] [--to TIME] [--timezone ZONE] [-o FORMAT]\n"
+    "       flyball schedule --from-keda FILE\n"
     "\n"
     "Reads SmartHorizontalPodAutoscaler manifests (YAML or JSON, - for standard input) and shows which\n"
     "trigger applies and why, the next changes, and a timeline. Does not contact a cluster.\n"
@@ -34,19 +36,35 @@ static const char usage[] =
     "  --from, --to     Start and end of the timeline (default: seven days from today)\n"
     "  --timezone ZONE  Time zone of the timeline (default: that of the first trigger)\n"
     "  -o FORMAT        Output format: text, svg or json (default text)\n"
+    "  --all            Draw all schedules of the cluster (or of FILE) on one page, and list\n"
+    "                   those that change in the same second\n"
+    "  --operator-namespace NAME  Namespace of shared calendars (default flyball-system)\n"
+    "  --kubeconfig, --context  Cluster for --all (default: as for kubectl)\n"
+    "  --from-keda      Convert schedules of other tools and print SmartHorizontalPodAutoscalers: cron\n"
+    "                   triggers of KEDA ScaledObjects, annotations of kube-downscaler, and\n"
+    "                   CronHorizontalPodAutoscalers of kubernetes-cronhpa\n"
     "\n"
     "TIME is an instant (2026-06-03T09:00:00Z) or a day (2026-06-03), which means its start.\n"
-    "The exit code is 1 if a manifest has errors.\n";
+    "Calendars are read from ConfigMaps with the label flyball.io/calendar in the same file, or in the\n"
+    "cluster for --all without FILE, if they are in the schedule's namespace or in the operator's.\n"
+    "The exit code is 1 if a manifest has errors, such as unknown fields, and 3 if --from-keda had to\n"
+    "leave out a part of the original.\n";
 
 /* Parses the flags; prints the error itself. */
-static int parse_flags(int argc, char **argv, struct options *o)
+static int parse_flags(int argc, char **argv, struct schedule_options *o)
 {
     const struct {
         const char *flag;
         const char **value;
-    } flags[] = { { "--at", &o->at },   { "--from", &o->from },
-                  { "--to", &o->to },   { "--timezone", &o->zone_name },
-                  { "-o", &o->output }, { "--output", &o->output } };
+    } flags[] = { { "--at", &o->at },
+                  { "--from", &o->from },
+                  { "--to", &o->to },
+                  { "--timezone", &o->zone_name },
+                  { "-o", &o->output },
+                  { "--output", &o->output },
+                  { "--operator-namespace", &o->operator_ns },
+                  { "--kubeconfig", &o->kubeconfig },
+                  { "--context", &o->context } };
     for (int i = 1; i < argc; i++) {
         size_t k = 0;
         while (k < countof(flags) && strcmp(argv[i], flags[k].flag))
@@ -56,6 +74,8 @@ static int parse_flags(int argc, char **argv, struct options *o)
                 return fprintf(stderr, "flyball schedule: %s needs a value\n", argv[i - 1]),
                        -EINVAL;
             *flags[k].value = argv[i];
+        } else if (!strcmp(argv[i], "--from-keda") || !strcmp(argv[i], "--all")) {
+            *(argv[i][2] == 'a' ? &o->all : &o->from_keda) = true;
         } else if ((argv[i][0] == '-' && argv[i][1]) || o->file) {
             return fprintf(stderr, "flyball schedule: unexpected argument \"%s\"\n\n%s", argv[i],
                            usage),
@@ -64,8 +84,14 @@ static int parse_flags(int argc, char **argv, struct options *o)
             o->file = argv[i];
         }
     }
-    if (!o->file)
+    if (!o->file && !o->all)
         return fputs(usage, stderr), -EINVAL;
+    if (o->all && o->from_keda)
+        return fputs(
+                   "flyball schedule: --all and --from-keda exclude each other; convert first, then "
+                   "draw the result with --all FILE\n",
+                   stderr),
+               -EINVAL;
     if (strcmp(o->output, "text") && strcmp(o->output, "svg") && strcmp(o->output, "json"))
         return fprintf(stderr, "flyball schedule: -o is \"%s\", but must be text, svg or json\n",
                        o->output),
@@ -73,6 +99,7 @@ static int parse_flags(int argc, char **argv, struct options *o)
     return 0;
 }
 
+/* Midnight, or the first instant after it where the zone skips midnight. */
 static int64_t day_start(const struct tz *zone, int64_t day)
 {
     return tz_resolve(zone, day * CIVIL_DAY_S).first;
@@ -94,15 +121,8 @@ static int parse_time(const char *text, const struct tz *zone, int64_t otherwise
     return rfc3339_parse(str_c(text), ret, e);
 }
 
-struct picture {
-    const struct schedule_spec *spec;
-    const struct tz *zone;
-    int64_t created, at, from, to;
-    str title;
-};
-
 /* Sets zone, time and range of the timeline from the flags and the first trigger. */
-static int set_times(const struct options *o, struct picture *p, err_t *e)
+int cmd_schedule_set_times(const struct schedule_options *o, struct schedule_picture *p, err_t *e)
 {
     p->zone = p->spec->triggers_n ? p->spec->triggers[0].zone : tz_utc();
     if (o->zone_name && tz_get(str_c(o->zone_name), &p->zone, e) < 0)
@@ -122,35 +142,35 @@ static int set_times(const struct options *o, struct picture *p, err_t *e)
     return 0;
 }
 
-/* One object per stretch of the timeline: from, to, source, bounds. */
-static void put_json(struct buf *out, const struct schedule_timeline *line)
+struct json *cmd_schedule_timeline_json(struct arena *a, const struct schedule_timeline *line)
 {
-    auto_arena struct arena a = { 0 };
-    struct json *list = json_new_arr(&a);
+    struct json *list = json_new_arr(a);
     for (size_t i = 0; i < line->n; i++) {
         const struct schedule_period *s = &line->periods[i];
         struct schedule_effective e = { .source = s->source, .trigger = s->trigger };
-        struct json *one = json_new_obj(&a);
+        struct json *one = json_new_obj(a);
         char text[RFC3339_TEXT_MAX];
-        json_set_str(&a, one, "from", rfc3339_text(s->from, text));
-        json_set_str(&a, one, "to", rfc3339_text(s->to, text));
-        json_set_str(&a, one, "source", schedule_source_text(&a, line->spec, &e));
-        json_set(&a, one, S("config"), schedule_config_json(&a, &s->config));
-        json_push(&a, list, one);
+        json_set_str(a, one, "from", rfc3339_text(s->from, text));
+        json_set_str(a, one, "to", rfc3339_text(s->to, text));
+        json_set_str(a, one, "source", schedule_source_text(a, line->spec, &e));
+        json_set(a, one, S("config"), schedule_config_json(a, &s->config));
+        json_set(a, one, S("bounds"), schedule_config_json(a, &s->bounds));
+        json_push(a, list, one);
     }
-    json_write_pretty(out, list);
-    buf_putc(out, '\n');
+    return list;
 }
 
 /* Writes the timeline in the requested format; only text includes the explanation. */
-static void show_picture(const struct options *o, const struct picture *p, struct buf *out)
+static void show_picture(const struct schedule_options *o, const struct schedule_picture *p,
+                         struct buf *out)
 {
     auto_arena struct arena a = { 0 };
     struct schedule_timeline line = schedule_timeline(&a, p->spec, p->created, p->from, p->to);
     if (!strcmp(o->output, "svg")) {
         schedule_draw_svg(out, &line, p->zone, p->title);
     } else if (!strcmp(o->output, "json")) {
-        put_json(out, &line);
+        json_write_pretty(out, cmd_schedule_timeline_json(&a, &line));
+        buf_putc(out, '\n');
     } else {
         buf_printf(out, STR_FMT "\n", STR_ARG(p->title));
         schedule_explain(out, p->spec, p->created, p->at);
@@ -160,29 +180,47 @@ static void show_picture(const struct options *o, const struct picture *p, struc
 }
 
 /* Shows one manifest, and prints its problems to standard error. */
-static int show_manifest(struct arena *a, const struct options *o, const struct json *object,
+static int show_manifest(struct arena *a, const struct schedule_options *o,
+                         const struct json *object, struct command_calendars *calendars,
                          struct buf *out, err_t *e)
 {
     const struct json *metadata = json_get(object, "metadata");
-    struct picture p = { .title = json_text(json_get(metadata, "name")) };
-    p.spec = schedule_spec_read(a, json_get(object, "spec"),
-                                (struct schedule_defaults){ .find_zone = tz_get });
+    struct schedule_picture p = { .title = json_text(json_get(metadata, "name")) };
+    struct schedule_spec *spec =
+        schedule_spec_read(a, json_get(object, "spec"),
+                           command_calendars_use(calendars,
+                                                 json_text(json_get(metadata, "namespace"))));
+    schedule_spec_set_name(spec, json_text(json_get(metadata, "namespace")), p.title);
+    p.spec = spec;
     if (rfc3339_parse(json_text(json_get(metadata, "creationTimestamp")), &p.created, NULL) < 0)
         p.created = 0;
-    if (set_times(o, &p, e) < 0)
+    if (cmd_schedule_set_times(o, &p, e) < 0)
         return -e->code;
     show_picture(o, &p, out);
+    return cmd_schedule_check_manifest(a, o->file, object, spec, e);
+}
+
+int cmd_schedule_check_manifest(struct arena *a, const char *file, const struct json *object,
+                                const struct schedule_spec *spec, err_t *e)
+{
+    str name = json_text(json_at(object, "metadata", "name", NULL));
     auto_buf struct buf problems = { 0 };
-    schedule_draw_problems(&problems, p.spec);
+    const struct json *schema = manifest_schema(a, json_text(json_get(object, "apiVersion")),
+                                                json_text(json_get(object, "kind")));
+    size_t unknown = manifest_unknown_fields(&problems, schema, object);
+    schedule_draw_problems(&problems, spec);
     fputs(problems.p ? problems.p : "", stderr);
-    for (size_t i = 0; i < p.spec->problems_n; i++)
-        if (schedule_problem_is_error(p.spec->problems[i].kind))
-            return err_set(e, EINVAL, "%s: " STR_FMT " has errors", o->file, STR_ARG(p.title));
+    if (unknown || !schema)
+        return err_set(e, EINVAL, "%s: " STR_FMT " has %s", file, STR_ARG(name),
+                       schema ? "unknown fields" : "an apiVersion other than " SCHEDULE_API);
+    for (size_t i = 0; i < spec->problems_n; i++)
+        if (schedule_problem_is_error(spec->problems[i].kind))
+            return err_set(e, EINVAL, "%s: " STR_FMT " has errors", file, STR_ARG(name));
     return 0;
 }
 
 /* Shows all manifests of the file; returns the first failure. */
-static int show_file(const struct options *o, err_t *e)
+static int show_file(const struct schedule_options *o, err_t *e)
 {
     auto_arena struct arena a = { 0 };
     auto_buf struct buf text = { 0 }, out = { 0 };
@@ -194,31 +232,47 @@ static int show_file(const struct options *o, err_t *e)
         return err_wrap(e, "%s", o->file);
     size_t found = 0;
     int result = 0;
+    struct command_calendars calendars = { .operator_ns = o->operator_ns };
+    command_calendars_add(&calendars, documents);
     for (size_t i = 0; i < json_len(documents); i++) {
         const struct json *object = json_item(documents, i);
         if (!str_eqc(json_text(json_get(object, "kind")), "SmartHorizontalPodAutoscaler"))
             continue;
         err_t *slot = result ? NULL : e; /* report the first failure, show all manifests */
         err_t ignored;
-        int one = show_manifest(&a, o, object, &out, slot ? slot : &ignored);
+        int one = show_manifest(&a, o, object, &calendars, &out, slot ? slot : &ignored);
         result = result ? result : one;
         found++;
     }
+    command_calendars_done(&calendars);
     fputs(out.p ? out.p : "", stdout);
     if (!found)
         return err_set(e, ENOENT, "%s contains no SmartHorizontalPodAutoscaler", o->file);
     return result;
 }
 
+/* Exit status 3: the conversion left parts to the user, which the warning counts. */
 int cmd_schedule(int argc, char **argv)
 {
-    struct options o = { .output = "text" };
+    struct schedule_options o = { .output = "text" };
     if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
         return fputs(usage, stdout), EXIT_SUCCESS;
     if (parse_flags(argc, argv, &o) < 0)
         return EXIT_USAGE;
     err_t e;
-    if (show_file(&o, &e) == 0)
+    size_t skipped = 0;
+    int r = o.all         ? cmd_schedule_show_all(&o, &e)
+            : o.from_keda ? cmd_schedule_from_keda(o.file, &skipped, &e)
+                          : show_file(&o, &e);
+    if (r == 0 && skipped) {
+        fprintf(
+            stderr,
+            "flyball schedule: warning: %zu %s of %s could not be converted; see the notes in the "
+            "output, and keep the original until they are resolved\n",
+            skipped, skipped == 1 ? "part" : "parts", o.file);
+        return EXIT_PARTIAL;
+    }
+    if (r == 0)
         return EXIT_SUCCESS;
     fprintf(stderr, "flyball schedule: %s\n", e.text);
     return EXIT_FAILURE;

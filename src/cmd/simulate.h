@@ -40,4 +40,7 @@ void simulate_print_table(struct buf *out, const struct simulate_report *report)
 void simulate_print_json(struct buf *out, const struct simulate_report *report);
 void simulate_print_svg(struct buf *out, const struct simulate_report *report);
 
+/* flyball simulate market: sizes of pods instead of numbers of replicas. */
+int cmd_simulate_market(int argc, char **argv);
+
 #endif

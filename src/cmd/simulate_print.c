@@ -1,4 +1,8 @@
-/* What flyball simulate prints: a table for people, JSON for programs. */
+/* What flyball simulate prints: a table for people, JSON for programs.
+ *
+ * Both are part of the interface: columns and members are only ever added. A value that does not exist (a
+ * ratio to a yardstick that was not run, the latency of a request that was never served) is "-" or "never"
+ * in the table and absent in the JSON, which has no way to write infinity. */
 #include "simulate.h"
 
 #include "../json/json.h"
@@ -21,6 +25,7 @@ static void put_seconds(struct buf *out, int width, double seconds)
         buf_printf(out, " %*.3f", width, seconds);
 }
 
+/* A line on the inputs, a line on the start, then one row per policy in the order of --policy. */
 void simulate_print_table(struct buf *out, const struct simulate_report *r)
 {
     const struct fleet_config *c = r->config;
@@ -35,8 +40,9 @@ void simulate_print_table(struct buf *out, const struct simulate_report *r)
                    STR_ARG(c->variants[v].name));
     if (r->note)
         buf_printf(out, "\n%s", r->note);
-    buf_printf(out, "\n\n%-12s %9s %10s %9s %9s %9s %9s %9s %9s\n", "POLICY", "ATTAINED", "COST",
-               "/STATIC", "/ORACLE", "WORST MIN", "CHANGES/H", "P99 TTFT", "P99 ITL");
+    buf_printf(out, "\n\n%-12s %9s %10s %9s %9s %9s %9s %9s %9s %7s\n", "POLICY", "ATTAINED",
+               "COST", "/STATIC", "/ORACLE", "WORST MIN", "CHANGES/H", "P99 TTFT", "P99 ITL",
+               "BROKEN");
     for (size_t i = 0; i < r->result_n; i++) {
         const struct fleet_score *s = &r->results[i].score;
         buf_printf(out, "%-12s %8.2f%% %10.2f", r->results[i].policy, s->attained * 100, s->cost);
@@ -46,7 +52,7 @@ void simulate_print_table(struct buf *out, const struct simulate_report *r)
         put_seconds(out, 8, s->p99_ttft_s);
         buf_putc(out, 's');
         put_seconds(out, 8, s->p99_tpot_s);
-        buf_put(out, S("s\n"));
+        buf_printf(out, "s %7llu\n", (unsigned long long)s->broken);
     }
 }
 
@@ -57,6 +63,7 @@ static void set_real(struct arena *a, struct json *o, const char *key, double va
         json_set(a, o, str_c(key), json_new_real(a, round(value * 1e6) / 1e6));
 }
 
+/* One object; fields that were not computed are left out, so that a reader cannot mistake them for zero. */
 void simulate_print_json(struct buf *out, const struct simulate_report *r)
 {
     auto_arena struct arena a = { 0 };
@@ -87,6 +94,7 @@ void simulate_print_json(struct buf *out, const struct simulate_report *r)
         set_real(&a, o, "changesPerHour", s->changes_per_hour);
         set_real(&a, o, "p99TtftSeconds", s->p99_ttft_s);
         set_real(&a, o, "p99ItlSeconds", s->p99_tpot_s);
+        json_set_int(&a, o, "brokenRequests", (int64_t)s->broken);
         json_push(&a, list, o);
     }
     json_write_pretty(out, root);

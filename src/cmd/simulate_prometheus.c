@@ -18,20 +18,21 @@ enum { POINTS_MAX = 10000, REQUESTS_MAX = 50000000 };
 enum question { RATE, PROMPT, OUTPUT, QUESTION_N };
 
 struct answers {
-    double *at[QUESTION_N]; /* owned, [n] a step; NaN: no sample */
-    size_t n;
+    double *at[QUESTION_N]; /* owned, [n], one value per step; NaN: no sample */
+    size_t n;               /* steps */
     int64_t start_ms, step_ms;
-    size_t left;
+    size_t left; /* questions without an answer */
     bool failed;
     err_t e;
     struct loop *loop;
 };
 
-struct asked {
+struct asked { /* context of one query; lives in ask_all() until all are answered */
     struct answers *answers;
     enum question question;
 };
 
+/* The model, and the namespace if one is given. Both come from flags and are escaped. */
 static void put_matchers(struct buf *out, const struct simulate_source *s)
 {
     buf_put(out, S("{model_name=\""));
@@ -43,6 +44,7 @@ static void put_matchers(struct buf *out, const struct simulate_source *s)
     buf_put(out, S("\"}"));
 }
 
+/* The rate over one step, summed over all replicas. */
 static void put_rate(struct buf *out, const struct simulate_source *s, const char *metric,
                      int64_t step_ms)
 {
@@ -51,6 +53,7 @@ static void put_rate(struct buf *out, const struct simulate_source *s, const cha
     buf_printf(out, "[%llds]))", (long long)(step_ms / 1000));
 }
 
+/* The PromQL of one question: a rate, or a mean as the ratio of two rates. */
 static void put_question(struct buf *out, const struct simulate_source *s, enum question question,
                          int64_t step_ms)
 {
@@ -66,6 +69,7 @@ static void put_question(struct buf *out, const struct simulate_source *s, enum 
     }
 }
 
+/* Stores the samples of one answer by step; the last answer stops the loop. The first failure is kept. */
 static void take_answer(void *context, const struct prom_result *result, const err_t *failure)
 {
     const struct asked *asked = context;
@@ -100,6 +104,7 @@ static void draw_requests(struct trace *trace, const struct answers *a, size_t i
     }
 }
 
+/* Draws the requests of all steps. Where a step has no mean length, the last known one is used. */
 static int make_trace(const struct answers *a, uint64_t seed, struct trace *ret, err_t *e)
 {
     static const double tokens_max = 1 << 20;
@@ -161,6 +166,7 @@ static int ask_all(const struct simulate_source *s, struct answers *a, err_t *e)
                : 0;
 }
 
+/* The step grows with the time span, so that a query never asks for more points than Prometheus returns. */
 int simulate_trace_from_prometheus(const struct simulate_source *s, uint64_t seed,
                                    struct trace *ret, err_t *e)
 {

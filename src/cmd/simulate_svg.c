@@ -1,6 +1,13 @@
-/* A simulation as SVG: on top the requests per second, then a lane for each policy with its replicas by variant
- * (strong: ready; pale: asked for and not ready yet) and, below them, a strip with the share of requests of each
- * minute that attained the targets. Colors work on light and dark; every minute of the strip has a tooltip. */
+/* A simulation as SVG: on top the requests per second, then one lane per policy with its replicas by
+ * variant, and below each lane a strip with the share of requests per minute that attained the targets.
+ *
+ *     opaque area   ready replicas, stacked by variant
+ *     pale area     requested replicas that are not ready yet
+ *     strip         green: at the goal; yellow, orange, red: below it; a tooltip has the numbers
+ *
+ * All lanes have the same scale, so that areas can be compared by eye: the area of a lane is proportional to
+ * replica hours. Steps of equal height are merged, which keeps the file of a long trace small. Colors are
+ * readable on light and on dark backgrounds; there is no script, so the picture can be embedded anywhere. */
 #include "simulate.h"
 
 #include <math.h>
@@ -22,30 +29,17 @@ static const char *const colors[] = { "#3b82c4", "#d9822b", "#4f9d69", "#b6559b"
 struct picture {
     struct buf *out;
     const struct simulate_report *report;
-    double seconds;
+    double seconds;                      /* of the trace */
     double most_arrivals, most_replicas; /* scales, the same in all lanes */
 };
 
-static void put_escaped(struct buf *out, str text)
-{
-    for (size_t i = 0; i < text.n; i++) {
-        unsigned char c = (unsigned char)text.p[i];
-        if (c == '<')
-            buf_put(out, S("&lt;"));
-        else if (c == '&')
-            buf_put(out, S("&amp;"));
-        else if (c == '"')
-            buf_put(out, S("&quot;"));
-        else if (c >= ' ')
-            buf_putc(out, (char)c);
-    }
-}
-
+/* Time runs from left to right over the width of the picture, whatever the length of the trace. */
 static double x_at(const struct picture *p, double seconds)
 {
     return LEFT + WIDTH * fmin(1, seconds / p->seconds);
 }
 
+/* The maxima over all policies: every lane is drawn to the same scale. */
 static void find_scales(struct picture *p)
 {
     for (size_t i = 0; i < p->report->result_n; i++) {
@@ -65,7 +59,7 @@ static void put_text(const struct picture *p, double x, double y, const char *an
                      const char *text)
 {
     buf_printf(p->out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor);
-    put_escaped(p->out, str_c(text));
+    buf_put_xml(p->out, str_c(text));
     buf_put(p->out, S("</text>\n"));
 }
 
@@ -99,6 +93,7 @@ static double ready_up_to(const struct fleet_point *point, size_t v)
     return sum;
 }
 
+/* Started ones, ready or not; a replica that drains is ready but no longer current. */
 static double current_up_to(const struct fleet_point *point, size_t v)
 {
     double sum = 0;
@@ -107,7 +102,7 @@ static double current_up_to(const struct fleet_point *point, size_t v)
     return sum;
 }
 
-struct area {
+struct area { /* one filled step line */
     height_fn *height;
     size_t variant;
     double top, most;
@@ -133,6 +128,7 @@ static void put_area(const struct picture *p, const struct fleet_points *course,
                bottom);
 }
 
+/* Green attains the goal; yellow misses it by at most five times what it allows; red loses more than half. */
 static const char *color_of_share(double share, double goal)
 {
     return share >= goal                 ? "#4f9d69"
@@ -141,6 +137,7 @@ static const char *color_of_share(double share, double goal)
                                          : "#c8553d";
 }
 
+/* One rectangle per minute that has requests. */
 static void put_strip(const struct picture *p, const struct fleet_points *course, double top)
 {
     for (size_t i = 0; i < course->points.n; i += A_MINUTE) {
@@ -163,6 +160,7 @@ static void put_strip(const struct picture *p, const struct fleet_points *course
     }
 }
 
+/* Pale areas first, so that the opaque ones cover them; variants from the top of the stack down. */
 static void put_lane(const struct picture *p, const struct simulate_result *result, double top)
 {
     const struct fleet_config *c = p->report->config;
@@ -184,6 +182,7 @@ static void put_lane(const struct picture *p, const struct simulate_result *resu
     put_strip(p, &result->course, top + LANE + 2);
 }
 
+/* Eight pixels are the widest that a letter takes in this font and size: names must not overlap. */
 static void put_legend(const struct picture *p)
 {
     const struct fleet_config *c = p->report->config;
@@ -192,7 +191,7 @@ static void put_legend(const struct picture *p)
         buf_printf(p->out, "<rect x=\"%.0f\" y=\"20\" width=\"12\" height=\"12\" fill=\"%s\"/>\n",
                    x, colors[v % countof(colors)]);
         buf_printf(p->out, "<text x=\"%.0f\" y=\"30\">", x + 16);
-        put_escaped(p->out, c->variants[v].name);
+        buf_put_xml(p->out, c->variants[v].name);
         buf_put(p->out, S("</text>\n"));
         x += 40 + 8 * (double)c->variants[v].name.n;
     }

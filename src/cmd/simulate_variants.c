@@ -37,7 +37,7 @@ static int read_count(const struct json *object, const char *key, double otherwi
     if (read_number(object, key, otherwise, &value, e) < 0)
         return -e->code;
     if (value != floor(value) || value < -1 || value > INT32_MAX)
-        return err_set(e, EINVAL, "%s is %g, want a whole number from 0 on", key, value);
+        return err_set(e, EINVAL, "%s is %g, but must be a whole number, 0 or more", key, value);
     *ret = (int32_t)value;
     return 0;
 }
@@ -59,6 +59,7 @@ static int read_profile(const struct json *o, struct replica_profile *p, err_t *
     return replica_profile_check(p, e) < 0 ? err_wrap(e, "profile") : 0;
 }
 
+/* One entry of the list; every value is checked here, so that the simulation need not. */
 static int read_variant(struct arena *a, const struct json *o, struct fleet_variant *v, err_t *e)
 {
     v->name = arena_str(a, json_text(json_get(o, "name")));
@@ -70,31 +71,32 @@ static int read_variant(struct arena *a, const struct json *o, struct fleet_vari
         read_profile(json_get(o, "profile"), &v->profile, e) < 0)
         return err_wrap(e, "variant " STR_FMT, STR_ARG(v->name));
     if (!(v->cost > 0 && v->cost < 1e9))
-        return err_set(e, EINVAL, "variant " STR_FMT ": cost is %g, want more than 0",
+        return err_set(e, EINVAL, "variant " STR_FMT ": cost is %g, but must be more than 0",
                        STR_ARG(v->name), v->cost);
     if (v->min < 0 || v->max < v->min || v->max > 10000)
         return err_set(e, EINVAL,
                        "variant " STR_FMT
-                       ": min is %d and max is %d, want 0 <= min <= max <= 10000",
+                       ": min is %d and max is %d, but must be 0 <= min <= max <= 10000",
                        STR_ARG(v->name), v->min, v->max);
     return 0;
 }
 
+/* All entries, with distinct names; `*ret` is in the arena. */
 static int read_list(struct arena *a, const struct json *list, struct fleet_variant **ret,
                      size_t *ret_n, err_t *e)
 {
     size_t n = json_len(list);
     if (!json_is(list, JSON_ARR) || !n)
-        return err_set(e, EINVAL, "want a list of variants, see flyball simulate --help");
+        return err_set(e, EINVAL, "not a list of variants; see flyball simulate --help");
     if (n > FLEET_VARIANTS_MAX)
-        return err_set(e, EINVAL, "%zu variants, at most %d are simulated", n, FLEET_VARIANTS_MAX);
+        return err_set(e, EINVAL, "%zu variants, but must be at most %d", n, FLEET_VARIANTS_MAX);
     struct fleet_variant *variants = arena_array(a, n, sizeof(*variants));
     for (size_t i = 0; i < n; i++) {
         if (read_variant(a, json_item(list, i), &variants[i], e) < 0)
             return err_wrap(e, "item %zu", i + 1);
         for (size_t k = 0; k < i; k++)
             if (str_eq(variants[k].name, variants[i].name))
-                return err_set(e, EINVAL, "variant " STR_FMT " is there twice",
+                return err_set(e, EINVAL, "variant " STR_FMT " is listed twice",
                                STR_ARG(variants[i].name));
     }
     *ret = variants;

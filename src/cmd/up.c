@@ -55,20 +55,33 @@ static void on_controllers_stopped(void *context)
     up_agents_stop(context);
 }
 
+static void on_page_drained(void *context)
+{
+    (void)context; /* nothing waits for the page */
+}
+
 /* Stops in the order of the drawing above. Called again, it exits at once. */
 static void stop_all(struct up *up)
 {
+    up_screen_stop(up);
     if (up->stopping)
         _exit(EXIT_FAILURE); /* the second signal: do not wait */
     up->stopping = true;
     timer_stop(&up->ending);
-    timer_stop(&up->summary);
+    up_clock_stop(up);
     manifest_apply_free(up->apply);
     up->apply = NULL;
+    if (up->web)
+        web_stop(up->web, 2 * NS_PER_S, on_page_drained, NULL);
     if (up->controllers)
         manager_stop(up->controllers, on_controllers_stopped, up);
     else
         on_controllers_stopped(up);
+}
+
+void up_stop(struct up *up)
+{
+    stop_all(up);
 }
 
 static void on_signal(void *context)
@@ -104,16 +117,25 @@ static void on_scenario_applied(void *context, const char *failure)
     up->apply = NULL;
     arena_done(&up->arena); /* the documents are no longer needed */
     up_summary_print_urls(up);
-    up_summary_start(up);
+    up_screen_start(up);
+    if (up->open)
+        up_open_page(up);
 }
 
+/* Settings of the features; NULL means the default. */
 static const char *find_setting(void *context, const char *name)
 {
     const struct up *up = context;
     if (!strcmp(name, "testbed-metrics-url"))
         return up->metrics_url;
+    if (!strcmp(name, "registry-mirror"))
+        return up->registry_mirror;
+    if (!strcmp(name, "aim-operator-namespace"))
+        return "default"; /* where the Jobs of cluster-scoped templates run: it exists */
     if (!strcmp(name, "testbed-cgroup-root"))
         return up->cgroup_root;
+    if (!strcmp(name, "smarthpa-calendars"))
+        return "true"; /* its account may read all ConfigMaps */
     return strcmp(name, "testbed-tick") == 0 ? up->tick : NULL;
 }
 
@@ -136,6 +158,7 @@ static int start_controllers(struct up *up, err_t *e)
     for (const struct feature *const *f = features; r >= 0 && *f; f++)
         if (!(*f)->on_node)
             r = manager_add(up->controllers, *f, e);
+    r = r < 0 ? r : up_serve_page(up, e);
     r = r < 0 ? r : manager_run(up->controllers, e);
     r = r < 0 ? r : start_manager(up, up->testbed_kube, "testbed", &up->testbed, e);
     r = r < 0 ? r : manager_add(up->testbed, &testbed_feature, e);
@@ -208,6 +231,7 @@ static int start_up(struct up *up, err_t *e)
     r = r < 0 ? r : up_scenario_read(up, e);
     if (r < 0)
         return r;
+    up->speed = MAX(up->speed, 1); /* 0: neither the user nor the scenario chose one */
     /* The load is updated five times per simulated second, but at most a hundred times per real
      * second. */
     snprintf(up->tick, sizeof(up->tick), "%dms", (int)MAX(200, up->speed * 10));
@@ -229,8 +253,15 @@ static int start_up(struct up *up, err_t *e)
     strcpy(listen, up->listen);
     r = flags_split_listen("listen", listen, &o.address, &o.port, e);
     r = r < 0 ? r : apiserver_new(up->loop, &o, &up->server, e);
+    if (r == -EPERM)
+        return err_set(
+            e, EPERM,
+            "--listen is \"%s\", but must be a loopback address such as 127.0.0.1:0; to serve other "
+            "machines, run \"flyball apiserver --allow-remote\"",
+            up->listen);
     if (r < 0)
         return r;
+    up_clock_start(up);
     up->metrics = metrics_new();
     r = up_serve(up, e);
     r = r < 0 ? r : up_connect(up, up->metrics, &up->kube, e);
@@ -253,7 +284,9 @@ static void free_up(struct up *up)
 {
     signal_watch_free(up->term);
     signal_watch_free(up->interrupt);
+    up_screen_done(up);
     manifest_apply_free(up->apply);
+    web_free(up->web);
     up_agents_done(up);
     manager_free(up->testbed);
     manager_free(up->controllers);
@@ -265,7 +298,6 @@ static void free_up(struct up *up)
     metrics_free(up->metrics);
     for (size_t i = 0; i < UP_FEATURE_N; i++)
         buf_done(&up->decisions[i].last);
-    up_summary_done(up);
     arena_done(&up->arena);
 }
 
@@ -276,12 +308,16 @@ static int parse_flags(struct up *up, int argc, char **argv, err_t *e)
         { "data", "DIR", FLAG_TEXT, &up->data, "Directory for all state" },
         { "listen", "ADDR:PORT", FLAG_TEXT, &up->listen,
           "Address of the API server; port 0 selects a free port" },
+        { "web-listen", "ADDR:PORT", FLAG_TEXT, &up->web_listen,
+          "Address of the live page; none: no page" },
         { "testbed", "SCENARIO", FLAG_TEXT, &up->scenario,
           "Scenario to run: a name, or a file with manifests" },
-        { "speed", "N", FLAG_REAL, &up->speed, "Speed of simulated time, 1 to 1000" },
+        { "speed", "N", FLAG_TEXT, &up->speed_text,
+          "Speed of simulated time, 1 to 1000 (default: that of the scenario, or 1)" },
         { "for", "DURATION", FLAG_DURATION, &up->for_ns, "Stop after this real time; 0: never" },
         { "clock", "TIME", FLAG_TEXT, &up->clock,
-          "Simulated time at the start, such as 2026-10-25T00:00:00Z (default: now)" },
+          "Simulated time at the start, such as 2026-10-25T00:00:00Z (default: that of the scenario, or now)" },
+        { "open", NULL, FLAG_BOOL, &up->open, "Open the live page in a browser" },
         { "log-level", "LEVEL", FLAG_TEXT, &up->log_level,
           "Log level: debug, info, warn or error" },
         { 0 },
@@ -297,8 +333,16 @@ static int parse_flags(struct up *up, int argc, char **argv, err_t *e)
         printf("\n");
         return 0;
     }
-    if (r == 0 && !(up->speed >= 1 && up->speed <= 1000))
-        r = err_set(e, EINVAL, "--speed is %g, but must be between 1 and 1000", up->speed);
+    bool fast = up->speed_text && str_to_f64(str_c(up->speed_text), &up->speed) == 0;
+    if (r == 0 && up->speed_text && !(fast && up->speed >= 1 && up->speed <= 1000))
+        r = err_set(e, EINVAL, "--speed is \"%s\", but must be a number between 1 and 1000",
+                    up->speed_text);
+    if (r == 0 && up->for_ns < 0)
+        r = err_set(e, EINVAL,
+                    "--for is negative, but must be a time such as 30s, or 0 for no limit");
+    if (r == 0 && up->open && !strcmp(up->web_listen, "none"))
+        r = err_set(e, EINVAL,
+                    "--open needs the page, but --web-listen is none; remove one of both");
     if (r == 0 && up->clock && (r = rfc3339_parse(str_c(up->clock), &up->clock_s, e)) < 0)
         err_wrap(e, "--clock");
     if (r == 0 && log_level_parse(str_c(up->log_level), &level) < 0)
@@ -308,13 +352,15 @@ static int parse_flags(struct up *up, int argc, char **argv, err_t *e)
     return r;
 }
 
+/* Runs until Ctrl-C or --for, then prints what was decided. */
 int cmd_up(int argc, char **argv)
 {
     struct up up = { .data = "flyball-data",
                      .listen = "127.0.0.1:0",
+                     .web_listen = "127.0.0.1:0",
                      .scenario = "all",
                      .log_level = "error",
-                     .speed = 1,
+                     .screen.tty = -1,
                      .started_ns = clock_mono_ns() };
     err_t e;
     if (parse_flags(&up, argc, argv, &e) < 0) {

@@ -7,11 +7,11 @@
 #include "../base/random.h"
 #include "runtime.h"
 
-struct up_agent {
-    struct up *up;
-    struct kube *kube;
-    struct manager *manager;
-    char *node, *root; /* owned */
+struct up_agent {            /* one node */
+    struct up *up;           /* its owner */
+    struct kube *kube;       /* owned */
+    struct manager *manager; /* owned */
+    char *node, *root;       /* owned */
 };
 
 struct up_node {

@@ -77,8 +77,8 @@ static str strip_object(const struct up_event *event, str message)
 static void on_event(void *context, const struct record *old, const struct record *now)
 {
     struct up *up = context;
-    const struct up_event *event = (const struct up_event *)(const void *)now,
-                          *was = (const struct up_event *)(const void *)old;
+    const struct up_event *event = record_as(struct up_event, now),
+                          *was = record_as(struct up_event, old);
     if (!event || !str_starts(event->component, S("flyball")))
         return;
     size_t feature = find_feature(event);
@@ -100,8 +100,8 @@ static void on_event(void *context, const struct record *old, const struct recor
                    STR_ARG(event->ns), STR_ARG(event->name));
     }
     up_summary_add_decision(up, feature,
-                            &(struct up_decision){ event->ns, event->name, event->reason, what,
-                                                   event->time, warning });
+                            &(struct up_decision){ event->kind, event->ns, event->name,
+                                                   event->reason, what, event->time, warning });
 }
 
 int up_events_start(struct up *up, struct manager *m, err_t *e)
