@@ -75,7 +75,8 @@ void aim_test_start(struct cluster *c)
 
 void aim_test_start_operator(struct cluster *c)
 {
-    static const char *const settings[] = { "aim-operator-namespace", "kaiwo-system", NULL };
+    static const char *const settings[] = { "aim-operator-namespace", "kaiwo-system",
+                                            "inspect-images", "false", NULL };
     cluster_operator(c, &runtimeconfig_feature, settings);
     aim_test_wait(c);
 }

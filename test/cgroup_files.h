@@ -1,60 +1,19 @@
-/* A tree of ordinary files that stands for cgroups, in a directory of its own below $TMPDIR. */
+/* A tree of ordinary files in place of cgroups, in a directory of its own below $TMPDIR. */
 #ifndef FLYBALL_CGROUP_FILES_H
 #define FLYBALL_CGROUP_FILES_H
 
 #include "base/buf.h"
 
-#include <ftw.h>
 #include <limits.h>
-#include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 struct cgroup_files {
     char root[PATH_MAX / 2];
 };
 
-static UNUSED void cgroup_files_init(struct cgroup_files *f)
-{
-    const char *tmp = getenv("TMPDIR");
-    snprintf(f->root, sizeof(f->root), "%s/cgroups-XXXXXX", tmp ? tmp : "/tmp");
-    if (!mkdtemp(f->root))
-        abort();
-}
-
-static UNUSED int cgroup_files_remove(const char *path, const struct stat *st, int type,
-                                      struct FTW *at)
-{
-    (void)st, (void)type, (void)at;
-    return remove(path);
-}
-
-static UNUSED void cgroup_files_done(struct cgroup_files *f)
-{
-    nftw(f->root, cgroup_files_remove, 16, FTW_DEPTH | FTW_PHYS);
-}
-
+void cgroup_files_init(struct cgroup_files *f);
+void cgroup_files_done(struct cgroup_files *f);
 /* The folders on the way to `path` are made; the file is written in place. */
-static UNUSED void cgroup_files_put(const struct cgroup_files *f, const char *path,
-                                    const char *text)
-{
-    auto_buf struct buf full = { 0 };
-    buf_printf(&full, "%s/%s", f->root, path);
-    for (char *slash = full.p + strlen(f->root) + 1; (slash = strchr(slash, '/')); slash++) {
-        *slash = '\0';
-        mkdir(full.p, 0755);
-        *slash = '/';
-    }
-    FILE *out = fopen(full.p, "w");
-    if (!out || fputs(text, out) < 0 || fclose(out) != 0)
-        abort();
-}
-
-static UNUSED void cgroup_files_drop(const struct cgroup_files *f, const char *path)
-{
-    auto_buf struct buf full = { 0 };
-    buf_printf(&full, "%s/%s", f->root, path);
-    nftw(full.p, cgroup_files_remove, 16, FTW_DEPTH | FTW_PHYS);
-}
+void cgroup_files_put(const struct cgroup_files *f, const char *path, const char *text);
+void cgroup_files_drop(const struct cgroup_files *f, const char *path);
 
 #endif

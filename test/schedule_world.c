@@ -55,6 +55,7 @@ static bool world_apply_plan(struct schedule_world *w, struct schedule_pass *pas
         world_patch_hpa(w, plan->create);
         pass->hpa = w->hpa;
         pass->template_found = true;
+        pass->template_applied = true;
         return true;
     }
     if (plan->patch && w->failures > 0) {
@@ -111,6 +112,8 @@ void schedule_world_pass(struct schedule_world *w)
         .managed_by = w->managed_by,
         .now = w->now,
         .memory = &w->memory,
+        .advice_reason = w->advice_reason,
+        .advice_problem = S("the analysis failed"),
     };
     for (int i = 0; i < SCHEDULE_WORLD_PASSES; i++) {
         w->plan = schedule_plan(a, &pass);

@@ -23,9 +23,10 @@ struct schedule_world {
     int64_t workload; /* its replicas; -1: it cannot be scaled */
     str managed_by;
     struct schedule_memory memory;
-    int failures;    /* the next writes that fail with a conflict */
-    bool rejecting;  /* the server rejects the bounds... */
-    bool forbidding; /* ...because of RBAC, not because they are invalid */
+    int failures;              /* the next writes that fail with a conflict */
+    bool rejecting;            /* the server rejects the bounds... */
+    bool forbidding;           /* ...because of RBAC, not because they are invalid */
+    const char *advice_reason; /* why the analysis of the history has no result; NULL: it has */
 
     int64_t wake;
     struct schedule_plan plan; /* the last one */

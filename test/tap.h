@@ -3,7 +3,7 @@
  *     static void adds(void) { OK(1 + 1 == 2); EQ_INT(add(1, 2), 3); }
  *     int main(void) { return tap_run((struct tap_case[]){ TAP(adds), { 0 } }); }
  *
- * A case is one TAP line; it fails when any check in it failed, and each failed check says where and
+ * A case is one TAP line; it fails when any check in it failed, and each failed check prints where and
  * what. SKIP("why") leaves a case that cannot run here. */
 #ifndef FLYBALL_TAP_H
 #define FLYBALL_TAP_H

@@ -62,7 +62,7 @@ int main(int argc, char **argv)
     struct signal_watch *term = NULL;
     log_setup(LOG_WARN, LOG_TEXT);
     if (argc != 3) {
-        fprintf(stderr, "node: say KUBECONFIG CGROUPS\n");
+        fprintf(stderr, "Usage: node KUBECONFIG CGROUPS\n");
         return 2;
     }
     if (begin(argv[1], argv[2], &e) < 0) {

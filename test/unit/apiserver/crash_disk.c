@@ -1,7 +1,14 @@
-/* See crash_disk.h. */
+/* The simulated disk: see crash_disk.h for what a crash may leave of it.
+ *
+ * A file holds its bytes twice, as they are now and as a sync has made them durable, and the list of writes in between
+ * (`pending`). A sync applies the list to the durable bytes. A crash begins with the durable bytes and applies the part
+ * of the list that its kind keeps, whole or by sectors. Names work the same way: current names, durable names, and the
+ * changes in between, which are always applied in order.
+ *
+ * Files are reference-counted, because a name, a change of a name and an open handle may all hold one. Disks are in a
+ * table by folder, which is how crash_vfs.c finds them. */
 #include "crash_disk.h"
 
-#include "apiserver/store/db_files.h"
 #include "base/sum.h"
 
 #include <stdio.h>
@@ -10,7 +17,7 @@ static struct crash_disk *disks[8];
 
 /* ---- files */
 
-static struct crash_file *file_ref(struct crash_file *f)
+struct crash_file *crash_file_ref(struct crash_file *f)
 {
     f->refs++;
     return f;
@@ -53,7 +60,7 @@ static void bytes_take(struct crash_bytes *b, size_t want)
         }
 }
 
-static void bytes_resize(struct crash_bytes *b, size_t want)
+void crash_bytes_resize(struct crash_bytes *b, size_t want)
 {
     if (!b->p)
         bytes_take(b, want);
@@ -66,10 +73,10 @@ static void bytes_resize(struct crash_bytes *b, size_t want)
     b->n = want;
 }
 
-static void bytes_put(struct crash_bytes *b, const char *from, size_t count, int64_t at)
+void crash_bytes_put(struct crash_bytes *b, const char *from, size_t count, int64_t at)
 {
     if ((size_t)at + count > b->n)
-        bytes_resize(b, (size_t)at + count);
+        crash_bytes_resize(b, (size_t)at + count);
     if (count)
         memcpy(b->p + at, from, count);
 }
@@ -77,25 +84,25 @@ static void bytes_put(struct crash_bytes *b, const char *from, size_t count, int
 static void bytes_copy(struct crash_bytes *to, const struct crash_bytes *from)
 {
     to->n = 0;
-    bytes_put(to, from->p, from->n, 0);
+    crash_bytes_put(to, from->p, from->n, 0);
 }
 
 static void bytes_write(struct crash_bytes *b, const struct crash_write *w)
 {
     if (w->bytes)
-        bytes_put(b, w->bytes, w->n, w->at);
+        crash_bytes_put(b, w->bytes, w->n, w->at);
     else
-        bytes_resize(b, (size_t)w->at);
+        crash_bytes_resize(b, (size_t)w->at);
 }
 
-static void file_sync(struct crash_file *f)
+void crash_file_sync(struct crash_file *f)
 {
     for (size_t i = 0; i < f->pending.n; i++)
         bytes_write(&f->durable, &f->pending.at[i]);
     file_drop_pending(f);
 }
 
-static void file_unref(struct crash_file *f)
+void crash_file_unref(struct crash_file *f)
 {
     if (--f->refs)
         return;
@@ -121,7 +128,7 @@ static struct crash_write write_copy(const struct crash_write *w)
     return copy;
 }
 
-/* Applies those sectors of a write that `keeps` says. */
+/* Applies those sectors of a write that `keeps` selects. */
 static void bytes_write_sectors(struct crash_bytes *b, const struct crash_write *w, int64_t sector,
                                 bool (*keeps)(void *context), void *context)
 {
@@ -179,7 +186,7 @@ static struct crash_file *file_after(const struct crash_file *f, enum crash_kind
             bytes_write_sectors(&copy->now, w, sector, keeps_some, &c);
     }
     if (kind != CRASH_LOSE_ALL && copy->now.n < f->now.n && random_below(random, 4) == 0)
-        bytes_resize(&copy->now, f->now.n);
+        crash_bytes_resize(&copy->now, f->now.n);
     return copy;
 }
 
@@ -210,33 +217,33 @@ static void change_name(struct crash_disk *d, bool durable, const struct crash_c
     size_t *n = durable ? &d->durable_names.n : &d->names.n;
     size_t i = find_name_in(*at, *n, c->entry.name);
     if (i < *n) {
-        file_unref((*at)[i].file);
+        crash_file_unref((*at)[i].file);
         (*at)[i] = (*at)[--*n];
     }
     if (c->kind == NAME_UNLINK)
         return;
     struct crash_name added = c->entry;
-    file_ref(added.file);
+    crash_file_ref(added.file);
     if (durable)
         vec_push(&d->durable_names, added);
     else
         vec_push(&d->names, added);
 }
 
-static void note_change(struct crash_disk *d, enum crash_change_kind kind, const char *name,
-                        struct crash_file *file)
+void crash_disk_change_name(struct crash_disk *d, enum crash_change_kind kind, const char *name,
+                            struct crash_file *file)
 {
-    struct crash_change c = { .kind = kind, .entry.file = file_ref(file) };
+    struct crash_change c = { .kind = kind, .entry.file = crash_file_ref(file) };
     snprintf(c.entry.name, sizeof(c.entry.name), "%s", name);
     change_name(d, false, &c);
     vec_push(&d->changes, c);
 }
 
-static void sync_names(struct crash_disk *d)
+void crash_disk_sync_names(struct crash_disk *d)
 {
     for (size_t i = 0; i < d->changes.n; i++) {
         change_name(d, true, &d->changes.at[i]);
-        file_unref(d->changes.at[i].entry.file);
+        crash_file_unref(d->changes.at[i].entry.file);
     }
     d->changes.n = 0;
 }
@@ -261,18 +268,18 @@ void crash_disk_free(struct crash_disk *d)
         if (disks[i] == d)
             disks[i] = NULL;
     for (size_t i = 0; i < d->names.n; i++)
-        file_unref(d->names.at[i].file);
+        crash_file_unref(d->names.at[i].file);
     for (size_t i = 0; i < d->durable_names.n; i++)
-        file_unref(d->durable_names.at[i].file);
+        crash_file_unref(d->durable_names.at[i].file);
     for (size_t i = 0; i < d->changes.n; i++)
-        file_unref(d->changes.at[i].entry.file);
+        crash_file_unref(d->changes.at[i].entry.file);
     vec_done(&d->names);
     vec_done(&d->durable_names);
     vec_done(&d->changes);
     free(d);
 }
 
-/* The file of the copy that stands for `f`; the same one for every name of `f`. */
+/* The copy of `f`; the same one for every name of `f`. */
 struct copies {
     VEC(const struct crash_file *) from;
     VEC(struct crash_file *) to;
@@ -280,7 +287,7 @@ struct copies {
     struct random *random;
 };
 
-static struct crash_file *copy_of(struct copies *c, const struct crash_file *f)
+static struct crash_file *copy_file(struct copies *c, const struct crash_file *f)
 {
     for (size_t i = 0; i < c->from.n; i++)
         if (c->from.at[i] == f)
@@ -295,7 +302,7 @@ static struct crash_file *copy_of(struct copies *c, const struct crash_file *f)
 static struct crash_change copy_change(struct copies *c, const struct crash_change *change)
 {
     struct crash_change copy = *change;
-    copy.entry.file = copy_of(c, change->entry.file);
+    copy.entry.file = copy_file(c, change->entry.file);
     return copy;
 }
 
@@ -324,14 +331,14 @@ struct crash_disk *crash_disk_after(const struct crash_disk *d, const char *fold
     for (size_t i = 0; i < d->changes.n; i++) {
         struct crash_change change = copy_change(&c, &d->changes.at[i]);
         if (kind == CRASH_KILL) {
-            note_change(after, change.kind, change.entry.name, change.entry.file);
+            crash_disk_change_name(after, change.kind, change.entry.name, change.entry.file);
         } else if (i < keep) {
             change_name(after, true, &change);
             change_name(after, false, &change);
         }
     }
     for (size_t i = 0; i < c.to.n; i++)
-        file_unref(c.to.at[i]);
+        crash_file_unref(c.to.at[i]);
     vec_done(&c.from);
     vec_done(&c.to);
     return after;
@@ -365,7 +372,7 @@ struct crash_file *crash_disk_file(const struct crash_disk *d, const char *name)
 void crash_file_replace(struct crash_file *f, str bytes)
 {
     f->now.n = 0;
-    bytes_put(&f->now, bytes.p, bytes.n, 0);
+    crash_bytes_put(&f->now, bytes.p, bytes.n, 0);
 }
 
 size_t crash_disk_bytes(const struct crash_disk *d)
@@ -376,16 +383,9 @@ size_t crash_disk_bytes(const struct crash_disk *d)
     return bytes;
 }
 
-/* ---- as SQLite's VFS */
+/* ---- for crash_vfs.c */
 
-struct crash_handle {
-    sqlite3_file base;
-    struct crash_disk *disk;
-    struct crash_file *file; /* owned reference */
-    bool syncs_directory;
-};
-
-static struct crash_disk *disk_of(const char *path, const char **ret_name)
+struct crash_disk *crash_disk_find(const char *path, const char **ret_name)
 {
     const char *slash = strchr(path + 1, '/');
     for (size_t i = 0; slash && i < countof(disks); i++)
@@ -397,308 +397,10 @@ static struct crash_disk *disk_of(const char *path, const char **ret_name)
     return NULL;
 }
 
-static void reach_point(struct crash_disk *d, bool sync)
-{
-    if (d->point && !d->off)
-        d->point(d->context, sync);
-}
-
-static int handle_close(sqlite3_file *f)
-{
-    file_unref(((struct crash_handle *)f)->file);
-    return SQLITE_OK;
-}
-
-static int handle_read(sqlite3_file *f, void *p, int n, sqlite3_int64 at)
-{
-    const struct crash_file *file = ((struct crash_handle *)f)->file;
-    size_t there = (size_t)at < file->now.n ? MIN((size_t)n, file->now.n - (size_t)at) : 0;
-    if (there)
-        memcpy(p, file->now.p + at, there);
-    memset((char *)p + there, 0, (size_t)n - there);
-    return there == (size_t)n ? SQLITE_OK : SQLITE_IOERR_SHORT_READ;
-}
-
-static int handle_write(sqlite3_file *f, const void *p, int n, sqlite3_int64 at)
-{
-    struct crash_handle *h = (struct crash_handle *)f;
-    reach_point(h->disk, false);
-    if (h->disk->off)
-        return SQLITE_IOERR_WRITE;
-    if (h->disk->full && (h->disk->copies || (size_t)at + (size_t)n > h->file->now.n))
-        return SQLITE_FULL;
-    h->disk->writes++;
-    if (!h->disk->throwaway) {
-        struct crash_write w = { mem_dup(p, (size_t)n), (size_t)n, at };
-        vec_push(&h->file->pending, w);
-    }
-    bytes_put(&h->file->now, p, (size_t)n, at);
-    return SQLITE_OK;
-}
-
-static int handle_truncate(sqlite3_file *f, sqlite3_int64 size)
-{
-    struct crash_handle *h = (struct crash_handle *)f;
-    if (h->disk->off)
-        return SQLITE_IOERR_TRUNCATE;
-    if (!h->disk->throwaway) {
-        struct crash_write w = { NULL, 0, size };
-        vec_push(&h->file->pending, w);
-    }
-    bytes_resize(&h->file->now, (size_t)size);
-    return SQLITE_OK;
-}
-
-static int handle_sync(sqlite3_file *f, int flags UNUSED)
-{
-    struct crash_handle *h = (struct crash_handle *)f;
-    reach_point(h->disk, true);
-    if (h->disk->off)
-        return SQLITE_IOERR_FSYNC;
-    h->disk->syncs++;
-    if (!h->disk->drops_syncs) {
-        file_sync(h->file);
-        if (h->syncs_directory)
-            sync_names(h->disk);
-        h->syncs_directory = false;
-    }
-    reach_point(h->disk, true);
-    return SQLITE_OK;
-}
-
-static int handle_size(sqlite3_file *f, sqlite3_int64 *ret)
-{
-    *ret = (sqlite3_int64)((struct crash_handle *)f)->file->now.n;
-    return SQLITE_OK;
-}
-
-static int handle_lock(sqlite3_file *f UNUSED, int level UNUSED)
-{
-    return SQLITE_OK;
-}
-
-static int handle_is_reserved(sqlite3_file *f UNUSED, int *ret)
-{
-    *ret = 0;
-    return SQLITE_OK;
-}
-
-static int handle_control(sqlite3_file *f UNUSED, int op UNUSED, void *arg UNUSED)
-{
-    return SQLITE_NOTFOUND;
-}
-
-static int handle_sector(sqlite3_file *f UNUSED)
-{
-    return 4096;
-}
-
-static int handle_character(sqlite3_file *f UNUSED)
-{
-    return SQLITE_IOCAP_POWERSAFE_OVERWRITE; /* as SQLite's own VFS */
-}
-
-static const sqlite3_io_methods handle_methods = {
-    .iVersion = 1,
-    .xClose = handle_close,
-    .xRead = handle_read,
-    .xWrite = handle_write,
-    .xTruncate = handle_truncate,
-    .xSync = handle_sync,
-    .xFileSize = handle_size,
-    .xLock = handle_lock,
-    .xUnlock = handle_lock,
-    .xCheckReservedLock = handle_is_reserved,
-    .xFileControl = handle_control,
-    .xSectorSize = handle_sector,
-    .xDeviceCharacteristics = handle_character,
-};
-
-static struct crash_file *make_file(struct crash_disk *d, const char *name)
+struct crash_file *crash_disk_make_file(struct crash_disk *d, const char *name)
 {
     struct crash_file *f = file_new();
-    note_change(d, NAME_LINK, name, f);
+    crash_disk_change_name(d, NAME_LINK, name, f);
     f->refs--;
     return f;
-}
-
-static int disk_open(sqlite3_vfs *vfs UNUSED, const char *path, sqlite3_file *f, int flags,
-                     int *ret_flags)
-{
-    struct crash_handle *h = (struct crash_handle *)f;
-    const char *name = NULL;
-    f->pMethods = NULL;
-    struct crash_disk *d = path ? disk_of(path, &name) : NULL;
-    if (!d || d->off)
-        return SQLITE_CANTOPEN;
-    struct crash_file *file = crash_disk_file(d, name);
-    if (!file && !(flags & SQLITE_OPEN_CREATE))
-        return SQLITE_CANTOPEN;
-    if (!file)
-        file = make_file(d, name);
-    *h = (struct crash_handle){ .base.pMethods = &handle_methods,
-                                .disk = d,
-                                .file = file_ref(file),
-                                .syncs_directory = flags & SQLITE_OPEN_CREATE };
-    if (ret_flags)
-        *ret_flags = flags;
-    return SQLITE_OK;
-}
-
-static int disk_delete(sqlite3_vfs *vfs UNUSED, const char *path, int sync_directory)
-{
-    const char *name;
-    struct crash_disk *d = disk_of(path, &name);
-    struct crash_file *f = d ? crash_disk_file(d, name) : NULL;
-    if (!f || d->off)
-        return f ? SQLITE_IOERR_DELETE : SQLITE_IOERR_DELETE_NOENT;
-    reach_point(d, false);
-    note_change(d, NAME_UNLINK, name, f);
-    if (sync_directory && !d->drops_syncs)
-        sync_names(d);
-    reach_point(d, true);
-    return SQLITE_OK;
-}
-
-static int disk_access(sqlite3_vfs *vfs UNUSED, const char *path, int flags UNUSED, int *ret)
-{
-    const char *name;
-    struct crash_disk *d = disk_of(path, &name);
-    *ret = d && crash_disk_file(d, name);
-    return SQLITE_OK;
-}
-
-static int disk_full_path(sqlite3_vfs *vfs UNUSED, const char *path, int n, char *ret)
-{
-    snprintf(ret, (size_t)n, "%s", path);
-    return SQLITE_OK;
-}
-
-/* ---- as db_files */
-
-static int names_size(const char *path, int64_t *ret)
-{
-    const char *name;
-    struct crash_disk *d = disk_of(path, &name);
-    struct crash_file *f = d ? crash_disk_file(d, name) : NULL;
-    if (!f)
-        return -ENOENT;
-    *ret = (int64_t)f->now.n;
-    return 0;
-}
-
-static int names_remove(const char *path)
-{
-    const char *name;
-    struct crash_disk *d = disk_of(path, &name);
-    struct crash_file *f = d ? crash_disk_file(d, name) : NULL;
-    if (d && d->off)
-        return -EIO;
-    if (f)
-        note_change(d, NAME_UNLINK, name, f);
-    if (f && strstr(name, "-reserve"))
-        d->full = false; /* its room is free now */
-    return 0;
-}
-
-static int names_create(const char *path)
-{
-    const char *name;
-    struct crash_disk *d = disk_of(path, &name);
-    int result = names_remove(path);
-    if (result == 0)
-        make_file(d, name);
-    return result;
-}
-
-static int names_rename(const char *from, const char *to)
-{
-    const char *name, *name_to;
-    struct crash_disk *d = disk_of(from, &name);
-    struct crash_file *f = d ? crash_disk_file(d, name) : NULL;
-    if (!f || d->off || !disk_of(to, &name_to))
-        return -ENOENT;
-    file_ref(f);
-    reach_point(d, false);
-    note_change(d, NAME_LINK, name_to, f);
-    note_change(d, NAME_UNLINK, name, f);
-    reach_point(d, false);
-    file_unref(f);
-    return 0;
-}
-
-static int names_sync(const char *path)
-{
-    const char *name;
-    struct crash_disk *d = disk_of(path, &name);
-    struct crash_file *f = d ? crash_disk_file(d, name) : NULL;
-    if (!f || d->off)
-        return -EIO;
-    reach_point(d, true);
-    if (!d->drops_syncs)
-        file_sync(f);
-    reach_point(d, true);
-    return d->off ? -EIO : 0;
-}
-
-static int names_sync_directory(const char *path)
-{
-    const char *name;
-    struct crash_disk *d = disk_of(path, &name);
-    reach_point(d, true);
-    if (!d->drops_syncs)
-        sync_names(d);
-    reach_point(d, true);
-    return d->off ? -EIO : 0;
-}
-
-static int64_t names_free_bytes(const char *path)
-{
-    const char *name;
-    struct crash_disk *d = disk_of(path, &name);
-    return d && !d->full ? 1 << 30 : 0;
-}
-
-static int names_reserve(const char *path, int64_t bytes UNUSED)
-{
-    const char *name;
-    struct crash_disk *d = disk_of(path, &name);
-    if (d->full || d->off)
-        return -ENOSPC;
-    return names_create(path);
-}
-
-static const struct db_files crash_files = {
-    .size = names_size,
-    .create = names_create,
-    .remove = names_remove,
-    .rename = names_rename,
-    .sync = names_sync,
-    .sync_directory = names_sync_directory,
-    .free_bytes = names_free_bytes,
-    .reserve = names_reserve,
-};
-
-static sqlite3_vfs crash_vfs;
-static sqlite3_vfs *real_vfs;
-
-void crash_disk_install(void)
-{
-    if (!real_vfs)
-        real_vfs = sqlite3_vfs_find(NULL);
-    crash_vfs = *real_vfs; /* time and randomness are its own */
-    crash_vfs.zName = "crash";
-    crash_vfs.szOsFile = sizeof(struct crash_handle);
-    crash_vfs.xOpen = disk_open;
-    crash_vfs.xDelete = disk_delete;
-    crash_vfs.xAccess = disk_access;
-    crash_vfs.xFullPathname = disk_full_path;
-    sqlite3_vfs_register(&crash_vfs, 1);
-    db_files = &crash_files;
-}
-
-void crash_disk_uninstall(void)
-{
-    sqlite3_vfs_register(real_vfs, 1);
-    db_files = &db_files_real;
 }

@@ -151,7 +151,7 @@ static uint64_t measure(enum write verb, const struct kind *k, const struct grow
     return work;
 }
 
-/* Differences, as a constant part says nothing. Below ten steps per entry nothing was looked at. */
+/* Differences, as a constant part means nothing. Below ten steps per entry nothing was looked at. */
 static bool grows_too_fast(const uint64_t work[3])
 {
     double first = (double)work[1] - (double)work[0], second = (double)work[2] - (double)work[1];

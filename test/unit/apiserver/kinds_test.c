@@ -1,5 +1,6 @@
 #include "tap.h"
 
+#include "apiserver/kinds/cron_line.h"
 #include "apiserver/kinds/kinds.h"
 
 /* Parses JSON with single quotes, which need no escapes in C. */
@@ -383,6 +384,34 @@ static void scales_are_read_and_written(void)
     OK(!json_at(kind_scale_of(k, &a, d, &fault), "spec", "replicas", NULL));
 }
 
+/* The texts are those of robfig/cron, which kube-apiserver reports. */
+static void cron_lines_are_checked(void)
+{
+    static const char *const lines[][2] = {
+        { "61 * * * *", "end of range (61) above maximum (59): 61" },
+        { "* 24 * * *", "end of range (24) above maximum (23): 24" },
+        { "* * 0 * *", "beginning of range (0) below minimum (1): 0" },
+        { "* * * 13 *", "end of range (13) above maximum (12): 13" },
+        { "* * * * 7", "end of range (7) above maximum (6): 7" },
+        { "5-2 * * * *", "beginning of range (5) beyond end of range (2): 5-2" },
+        { "1-2-3 * * * *", "too many hyphens: 1-2-3" },
+        { "*/1/2 * * * *", "too many slashes: */1/2" },
+        { "*/0 * * * *", "step of range should be a positive number: */0" },
+        { "x * * * *", "failed to parse int from x: strconv.Atoi: parsing \"x\": invalid syntax" },
+        { "* * * *", "expected exactly 5 fields, found 4: [* * * *]" },
+        { "@often", "unrecognized descriptor: @often" },
+        { "*/15 0-6,22 1,15 jan-MAR mon-fri", NULL },
+        { "5/10 * ? * *", NULL },
+        { "@daily", NULL },
+        { "@every 1h", NULL },
+    };
+    for (size_t i = 0; i < countof(lines); i++) {
+        err_t e = { .text = "" };
+        EQ_INT(cron_line_check(str_c(lines[i][0]), &e), lines[i][1] ? -EINVAL : 0);
+        EQ_STR(str_c(e.text), str_c(lines[i][1] ? lines[i][1] : ""));
+    }
+}
+
 static void fields_can_be_selected(void)
 {
     auto_arena struct arena a = { 0 };
@@ -417,6 +446,7 @@ int main(void)
         TAP(services_get_addresses),
         TAP(version_one_autoscalers_convert),
         TAP(scales_are_read_and_written),
+        TAP(cron_lines_are_checked),
         TAP(fields_can_be_selected),
         { 0 },
     });

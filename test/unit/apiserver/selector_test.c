@@ -52,8 +52,8 @@ static void labels_match(void)
         struct label_selector s;
         err_t e = { 0 };
         auto_object struct object *o = object(t[i].labels);
-        OK_CALL(label_selector_parse(&a, str_c(t[i].selector), &s, &e), &e);
-        if (label_selector_matches(&s, o) != t[i].want)
+        OK_CALL(selector_parse_labels(&a, str_c(t[i].selector), &s, &e), &e);
+        if (selector_matches_labels(&s, o) != t[i].want)
             tap_note(__FILE__, __LINE__, "%s on %s", t[i].selector, t[i].labels);
     }
 }
@@ -67,7 +67,7 @@ static void nonsense_is_refused(void)
     for (size_t i = 0; i < countof(t); i++) {
         struct label_selector s;
         err_t e = { 0 };
-        if (label_selector_parse(&a, str_c(t[i]), &s, &e) == 0 || !e.text[0])
+        if (selector_parse_labels(&a, str_c(t[i]), &s, &e) == 0 || !e.text[0])
             tap_note(__FILE__, __LINE__, "%s was taken", t[i]);
     }
 }
@@ -77,17 +77,17 @@ static void fields_parse(void)
     auto_arena struct arena a = { 0 };
     struct field_selector s;
     err_t e = { 0 };
-    OK_CALL(field_selector_parse(&a, S("metadata.name=p,spec.nodeName!=x,a.b==c,d="), &s, &e), &e);
+    OK_CALL(selector_parse_fields(&a, S("metadata.name=p,spec.nodeName!=x,a.b==c,d="), &s, &e), &e);
     EQ_INT(s.n, 4);
     EQ_STR(s.terms[1].path, S("spec.nodeName"));
     OK(s.terms[1].negated && !s.terms[2].negated);
     EQ_STR(s.terms[2].value, S("c"));
     EQ_STR(s.terms[3].value, S(""));
-    EQ_STR(field_selector_exact(&s, S("metadata.name")), S("p"));
-    OK(!field_selector_exact(&s, S("spec.nodeName")).p);
-    OK(field_selector_parse(&a, S("metadata.name"), &s, &e) < 0);
-    OK(field_selector_parse(&a, S("=x"), &s, &e) < 0);
-    OK(field_selector_parse(&a, S("a=x\\,y"), &s, &e) == 0);
+    EQ_STR(selector_exact_field(&s, S("metadata.name")), S("p"));
+    OK(!selector_exact_field(&s, S("spec.nodeName")).p);
+    OK(selector_parse_fields(&a, S("metadata.name"), &s, &e) < 0);
+    OK(selector_parse_fields(&a, S("=x"), &s, &e) < 0);
+    OK(selector_parse_fields(&a, S("a=x\\,y"), &s, &e) == 0);
     EQ_STR(s.terms[0].value, S("x,y"));
 }
 

@@ -328,7 +328,7 @@ static void users_are_limited_to_their_roles(void)
                             .method = t[i].method, .path = t[i].path, .bearer = t[i].bearer });
         if (a.status != t[i].want)
             tap_note(__FILE__, __LINE__, "%s %s by %s: %d, want %d", t[i].method, t[i].path,
-                     t[i].bearer ? t[i].bearer : "nobody", a.status, t[i].want);
+                     t[i].bearer ? t[i].bearer : "no token", a.status, t[i].want);
     }
     auth_free(s->auth);
     close_server(s);
@@ -458,10 +458,46 @@ static void old_events_are_deleted(void)
     server_expire_events(s);
     server_run_until_idle(s);
     EQ_INT(send_request(s, "GET", "/api/v1/namespaces/default/events/e", NULL, NULL).status, 200);
+    store_get(s->store, S("/events/default/e"))->written_s -= 7;
+    struct loop *fast =
+        NULL; /* `flyball up --speed 600 --clock 2090-...`: 4200 s of its clock ago, in another century */
+    OK(loop_new(&(struct loop_options){ .time = LOOP_SCALED,
+                                        .speed = 600,
+                                        .start_wall_ns = INT64_C(3786912000) * NS_PER_S },
+                &fast, NULL) == 0);
+    s->loop = fast;
+    server_expire_events(s);
+    s->loop = NULL;
+    loop_free(fast);
+    server_run_until_idle(s);
+    EQ_INT(send_request(s, "GET", "/api/v1/namespaces/default/events/e", NULL, NULL).status, 200);
     store_get(s->store, S("/events/default/e"))->written_s -= 3700;
     server_expire_events(s);
     server_run_until_idle(s);
     EQ_INT(send_request(s, "GET", "/api/v1/namespaces/default/events/e", NULL, NULL).status, 404);
+    close_server(s);
+}
+
+/* A clock at 600 times the speed makes more events in an hour of real time than memory should hold. */
+static void only_the_newest_events_are_kept(void)
+{
+    enum { KEPT = 10000, SURPLUS = 5 };
+    struct server *s = open_server(0);
+    for (int i = 0; i < KEPT + SURPLUS; i++) {
+        char body[160];
+        snprintf(body, sizeof(body),
+                 "{\"metadata\":{\"name\":\"e%d\"},\"involvedObject\":{\"namespace\":\"default\"}}",
+                 KEPT + SURPLUS - i);
+        EQ_INT(send_request(s, "POST", "/api/v1/namespaces/default/events", NULL, body).status,
+               201);
+    }
+    server_expire_events(s);
+    server_run_until_idle(s);
+    for (int i = 0; i < 2 * SURPLUS; i++) {
+        char path[80];
+        snprintf(path, sizeof(path), "/api/v1/namespaces/default/events/e%d", KEPT + SURPLUS - i);
+        EQ_INT(send_request(s, "GET", path, NULL, NULL).status, i < SURPLUS ? 404 : 200);
+    }
     close_server(s);
 }
 
@@ -484,6 +520,7 @@ int main(void)
                                               TAP(token_files_are_parsed),
                                               TAP(large_and_deep_bodies_are_refused),
                                               TAP(old_events_are_deleted),
+                                              TAP(only_the_newest_events_are_kept),
                                               { 0 } });
     arena_done(&arena);
     return result;

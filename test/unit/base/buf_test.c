@@ -22,6 +22,13 @@ static void consume_drops_the_front(void)
     EQ_STR(buf_str(&b), S(""));
 }
 
+static void xml_is_escaped(void)
+{
+    auto_buf struct buf b = { 0 };
+    buf_put_xml(&b, S("<a href=\"x\">\x01\n&\xc3\xa4</a>"));
+    EQ_STR(buf_str(&b), S("&lt;a href=&quot;x&quot;>&amp;\xc3\xa4&lt;/a>"));
+}
+
 static void take_hands_over(void)
 {
     struct buf b = { 0 };
@@ -35,6 +42,9 @@ static void take_hands_over(void)
 
 int main(void)
 {
-    return tap_run((struct tap_case[]){
-        TAP(grows_and_ends_in_nul), TAP(consume_drops_the_front), TAP(take_hands_over), { 0 } });
+    return tap_run((struct tap_case[]){ TAP(grows_and_ends_in_nul),
+                                        TAP(consume_drops_the_front),
+                                        TAP(take_hands_over),
+                                        TAP(xml_is_escaped),
+                                        { 0 } });
 }

@@ -39,6 +39,13 @@ static void items_come_at_both_ends_and_leave_anywhere(void)
     OK(list_first(&l, struct word, item) == &a);
     list_remove(&b.item);
     check(&l, "ac|ca");
+    list_insert(&l, &b.item, &c.item);
+    check(&l, "abc|cba");
+    list_remove(&b.item);
+    list_insert(&l, &b.item, NULL);
+    check(&l, "acb|bca");
+    list_remove(&b.item);
+    check(&l, "ac|ca");
     list_remove(&b.item); /* which is in none */
     check(&l, "ac|ca");
     list_remove(&a.item);

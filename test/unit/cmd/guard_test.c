@@ -53,7 +53,7 @@ static void open_page(struct page *p)
     *p = (struct page){ 0 };
     api_down = api_silent = false;
     fake_start(&p->api, serve_api);
-    p->guard = guard_new(p->api.kube);
+    p->guard = guard_new(p->api.kube, "/metrics");
     OK_CALL(http_server_new(p->api.loop,
                             &(struct http_server_options){ .on_request = on_request, .context = p },
                             &p->server, &e),
@@ -145,7 +145,7 @@ static void answers_are_remembered_for_a_while(void)
     EQ_INT(get(&p, "Bearer stranger"), 403);
     EQ_INT(p.api.requests - before, 0);
     fake_for(&p.api, 60 * NS_PER_S);
-    EQ_INT(get(&p, "Bearer reader"), 500); /* nobody can say */
+    EQ_INT(get(&p, "Bearer reader"), 500); /* the answer is unknown */
     api_down = false;
     EQ_INT(get(&p, "Bearer reader"), 200);
     EQ_INT(get(&p, "Bearer stranger"), 403);

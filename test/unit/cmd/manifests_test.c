@@ -1,4 +1,4 @@
-/* What is built in can be read, and is what it says it is. */
+/* What is built in can be read, and is of the declared kind. */
 #include "cmd/manifests.h"
 #include "tap.h"
 

@@ -151,7 +151,7 @@ static void step_update(struct replay *r, struct apply_request *request, str met
         map_put(&r->objects, r->path, object);
 }
 
-static void remember(struct replay *r, str method)
+static void record_answer(struct replay *r, str method)
 {
     const struct json *answer = json_at(r->step, "got", "body", NULL);
     static const char *const names[] = { "", "u1", "u2" };
@@ -198,7 +198,7 @@ static void take_step(struct replay *r)
         step_update(r, &request, method);
     else if (request.live)
         compare_owners(r, request.live);
-    remember(r, method);
+    record_answer(r, method);
 }
 
 static void replay(const char *name, size_t checks)

@@ -1,5 +1,6 @@
 #include "tap.h"
 
+#include "base/random.h"
 #include "json/merge.h"
 
 static struct json *parse(struct arena *a, const char *text)
@@ -72,7 +73,72 @@ static void differences_are_smallest(void)
     }
 }
 
+static void two_patches_are_one(void)
+{
+    static const struct {
+        const char *first, *second, *want; /* NULL: it cannot be expressed */
+    } t[] = {
+        { "{\"a\":1}", "{\"b\":2}", "{\"a\":1,\"b\":2}" },
+        { "{\"a\":1}", "{\"a\":2}", "{\"a\":2}" },
+        { "{\"a\":1}", "{\"a\":null}", "{\"a\":null}" },
+        { "{\"a\":null}", "{\"a\":[1]}", "{\"a\":[1]}" },
+        { "{\"s\":{\"x\":1,\"y\":1}}", "{\"s\":{\"x\":null,\"z\":{\"u\":null}}}",
+          "{\"s\":{\"x\":null,\"y\":1,\"z\":{\"u\":null}}}" },
+        { "{\"a\":null}", "{\"a\":{\"b\":1}}", NULL },
+        { "{\"a\":7}", "{\"a\":{}}", NULL },
+        { "{\"s\":{\"a\":[1]}}", "{\"s\":{\"a\":{\"b\":1}}}", NULL },
+    };
+    for (size_t i = 0; i < countof(t); i++) {
+        auto_arena struct arena a = { 0 };
+        struct json *first = parse(&a, t[i].first), *second = parse(&a, t[i].second);
+        struct json *both = merge_compose(&a, first, second);
+        EQ_STR(both ? json_to_str(&a, both) : S("none"), str_c(t[i].want ? t[i].want : "none"));
+        EQ_STR(json_to_str(&a, first), str_c(t[i].first));
+    }
+}
+
+/* A small value with few names, so that patches concern the same members. */
+static struct json *random_value(struct arena *a, struct random *random, int depth)
+{
+    static const char *const names[] = { "a", "b", "c" };
+    int64_t kind = random_below(random, depth ? 6 : 3);
+    if (kind == 0)
+        return json_new_null(a);
+    if (kind <= 2)
+        return json_new_int(a, random_below(random, 3));
+    struct json *object = json_new_obj(a);
+    for (int64_t n = random_below(random, 4); n > 0; n--)
+        json_set(a, object, str_c(names[random_below(random, 3)]),
+                 random_value(a, random, depth - 1));
+    return object;
+}
+
+/* Whatever the target is, one patch has the effect of both. */
+static void the_effect_is_that_of_both(void)
+{
+    struct random random;
+    random_init(&random, 19, 1);
+    int composed = 0;
+    for (int i = 0; i < 20000; i++) {
+        auto_arena struct arena a = { 0 };
+        struct json *target = merge_patch(&a, NULL, random_value(&a, &random, 3));
+        struct json *first = random_value(&a, &random, 3), *second = random_value(&a, &random, 3);
+        struct json *both = merge_compose(&a, first, second);
+        if (!both)
+            continue;
+        composed++;
+        struct json *want = merge_patch(&a, merge_patch(&a, target, first), second);
+        if (!OK(json_eq(merge_patch(&a, target, both), want)))
+            return;
+    }
+    OK(composed > 5000);
+}
+
 int main(void)
 {
-    return tap_run((struct tap_case[]){ TAP(patches_merge), TAP(differences_are_smallest), { 0 } });
+    return tap_run((struct tap_case[]){ TAP(patches_merge),
+                                        TAP(differences_are_smallest),
+                                        TAP(two_patches_are_one),
+                                        TAP(the_effect_is_that_of_both),
+                                        { 0 } });
 }

@@ -100,9 +100,9 @@ static void every_type_is_read(void)
     EQ_STR(p->meta.uid, S("u-1"));
     EQ_STR(p->meta.rv, S("42"));
     EQ_INT(p->meta.node.hash, record_hash(S("shop"), S("web-1")));
-    EQ_STR(labels_get(p->labels, S("a")), S("1"));
-    EQ_STR(labels_get(p->labels, S("b")), S("2"));
-    EQ_STR(labels_get(p->labels, S("c")), S(""));
+    EQ_STR(intern_labels_get(p->labels, S("a")), S("1"));
+    EQ_STR(intern_labels_get(p->labels, S("b")), S("2"));
+    EQ_STR(intern_labels_get(p->labels, S("c")), S(""));
     EQ_STR(p->app, S("w\xc3\xa9"
                      "b"));
     EQ_STR(p->owner, S("web"));
@@ -216,7 +216,7 @@ static void labels_are_kept_once(void)
     OK(a->labels == b->labels);
     EQ_INT(a->labels->refs, 2);
     record_unref(&a->meta);
-    EQ_STR(labels_get(b->labels, S("y")), S("2"));
+    EQ_STR(intern_labels_get(b->labels, S("y")), S("2"));
     struct record *kept = record_ref(&b->meta);
     record_unref(&b->meta);
     EQ_STR(kept->name, S("b"));
@@ -296,7 +296,7 @@ static void no_text_holds_a_nul(void)
         err_t e;
         if (!OK_CALL(project(pods, str_c(t[i]), &r, &e), &e))
             continue;
-        const struct pod *p = (const struct pod *)(const void *)r;
+        const struct pod *p = record_as(struct pod, r);
         EQ_STR(r->name, S("a\xef\xbf\xbd"
                           "b"));
         EQ_STR(p->node, S("n\xef\xbf\xbd"));
@@ -316,9 +316,9 @@ static size_t peak_labels(size_t n)
         buf_printf(&text, "\"k%06zu\":\"old\",\"k%06zu\":\"v%zu\"%s", i, i, i, i ? "," : "");
     buf_put(&text, S("}}}"));
     OK_CALL(project(pods, buf_str(&text), &r, &e), &e);
-    const struct labels *l = ((const struct pod *)(const void *)r)->labels;
+    const struct labels *l = record_as(struct pod, r)->labels;
     size_t kept = l ? l->n : 0;
-    EQ_STR(labels_get(l, S("k000003")), S("v3"));
+    EQ_STR(intern_labels_get(l, S("k000003")), S("v3"));
     record_unref(r);
     return kept;
 }

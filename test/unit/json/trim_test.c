@@ -59,7 +59,7 @@ static void keeps_what_is_declared(void)
     };
     for (size_t i = 0; i < countof(t); i++) {
         auto_buf struct buf out = { 0 };
-        bool whole = trim_value(&tree->root, str_c(t[i].text), &out);
+        bool whole = trim_value(&tree->keep, str_c(t[i].text), &out);
         EQ_INT(whole, t[i].want != NULL);
         if (whole && t[i].want)
             EQ_STR(buf_str(&out), str_c(t[i].want));
@@ -69,15 +69,15 @@ static void keeps_what_is_declared(void)
 static void trims_events(void)
 {
     auto_buf struct buf out = { 0 };
-    OK(trim_watch_line(&tree->root,
+    OK(trim_watch_line(&tree->keep,
                        S("{\"type\":\"MODIFIED\",\"object\":{\"kind\":\"Thing\",\"metadata\":{"
                          "\"name\":\"n\"}}}"),
                        &out));
     EQ_STR(buf_str(&out), S("{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"name\":\"n\"}}}"));
-    OK(!trim_watch_line(&tree->root, S("{\"type\":\"BOOKMARK\",\"object\":{}}"), &out));
-    OK(!trim_watch_line(&tree->root, S("{\"object\":{},\"type\":\"ADDED\"}"), &out));
-    OK(!trim_watch_line(&tree->root, S("{\"type\":\"ADDED\",\"object\":{}"), &out));
-    OK(!trim_watch_line(&tree->root, S("{\"type\":\"ADDED\",\"object\":{}},"), &out));
+    OK(!trim_watch_line(&tree->keep, S("{\"type\":\"BOOKMARK\",\"object\":{}}"), &out));
+    OK(!trim_watch_line(&tree->keep, S("{\"object\":{},\"type\":\"ADDED\"}"), &out));
+    OK(!trim_watch_line(&tree->keep, S("{\"type\":\"ADDED\",\"object\":{}"), &out));
+    OK(!trim_watch_line(&tree->keep, S("{\"type\":\"ADDED\",\"object\":{}},"), &out));
 }
 
 static void put_text(struct buf *out, struct random *r)
@@ -124,11 +124,11 @@ static void is_never_off_by_one(void)
         buf_put(&text, S(",\"name\":\"n\"},\"z\":"));
         put_value(&text, &r, 4);
         buf_putc(&text, '}');
-        OK(trim_value(&tree->root, buf_str(&text), &out));
+        OK(trim_value(&tree->keep, buf_str(&text), &out));
         EQ_STR(buf_str(&out), S("{\"metadata\":{\"name\":\"n\"}}"));
         size_t cut = random_below(&r, (uint32_t)text.n);
         auto_free char *part = mem_dup(text.p, cut); /* of that size, for the sanitizer */
-        OK(!trim_value(&tree->root, (str){ part, cut }, &out));
+        OK(!trim_value(&tree->keep, (str){ part, cut }, &out));
     }
 }
 

@@ -1,4 +1,4 @@
-/* The cache against a plain list of what should be in it, and what its handlers are told. */
+/* The cache against a plain list of what should be in it, and what its handlers receive. */
 #include "base/buf.h"
 #include "base/random.h"
 #include "kube/cache.h"
@@ -68,7 +68,7 @@ static void expect(const char *want)
     buf_clear(&told);
 }
 
-static void changes_are_told_once(void)
+static void changes_are_reported_once(void)
 {
     setup(&spec);
     put("a", 1, 1, 1);
@@ -81,7 +81,7 @@ static void changes_are_told_once(void)
     expect("+a =a +b -a ");
     const struct thing *b = cache_get(cache, S("ns"), S("b"));
     EQ_STR(b->meta.rv, S("4"));
-    cache_handle(cache, on_change, NULL); /* told of what is there */
+    cache_handle(cache, on_change, NULL); /* notified of what is there */
     expect("+b ");
     teardown();
 
@@ -95,7 +95,21 @@ static void changes_are_told_once(void)
     teardown();
 }
 
-static void a_list_tells_the_differences(void)
+/* A server that ignores the selector. */
+static void what_was_not_requested_is_left_out(void)
+{
+    struct cache_spec one = spec;
+    one.field_selector = S("metadata.name=a");
+    setup(&one);
+    put("b", 1, 1, 1);
+    put("a", 2, 1, 1);
+    put("ab", 3, 1, 1);
+    expect("+a ");
+    EQ_INT((int64_t)cache_sizes(cache).records, 1);
+    teardown();
+}
+
+static void a_list_reports_the_differences(void)
 {
     setup(&spec);
     OK(!cache_synced(cache));
@@ -170,10 +184,82 @@ static void indexes_agree_with_a_scan(void)
     teardown();
 }
 
+static const struct thing *get(const char *name)
+{
+    return cache_get(cache, S("ns"), str_c(name));
+}
+
+/* An object that differs only in its version stays the record it is, unless there are other references to that. */
+static void what_is_equal_is_not_made_again(void)
+{
+    setup(&spec);
+    put("a", 10, 1, 1);
+    const struct thing *a = get("a");
+    put("a", 11, 1, 1);
+    OK(get("a") == a);
+    EQ_STR(a->meta.rv, S("11"));
+    expect("+a ");
+    put("a", 11, 1, 1); /* the same again, as in a list */
+    OK(get("a") == a);
+    put("a", 112, 1, 1); /* a longer version does not fit */
+    OK(get("a") != a);
+    EQ_STR(get("a")->meta.rv, S("112"));
+    expect("");
+
+    struct record *held = record_ref(&get("a")->meta);
+    put("a", 113, 1, 1);
+    OK(&get("a")->meta != held);
+    EQ_STR(held->rv, S("112"));
+    EQ_STR(get("a")->meta.rv, S("113"));
+    record_unref(held);
+
+    put("a", 114, 1, 2);
+    EQ_INT(get("a")->size, 2);
+    put("a", 115, 2, 2);
+    EQ_STR(get("a")->node, S("n2"));
+    expect("=a =a ");
+    put("b", 115, 2, 2); /* another object with equal fields */
+    OK(get("b") && get("b") != get("a"));
+    expect("+b ");
+    teardown();
+}
+
+/* A new list finds what it does not delete among the records that stay. */
+static void a_list_keeps_what_is_equal(void)
+{
+    setup(&spec);
+    put("a", 10, 1, 1);
+    put("b", 11, 1, 1);
+    const struct thing *a = get("a");
+    buf_clear(&told);
+    cache_list_begin(cache);
+    put("a", 12, 1, 1);
+    cache_list_end(cache);
+    OK(get("a") == a && !get("b"));
+    expect("-b ");
+    teardown();
+}
+
+/* Handlers that want every update get it, with the record before and the one after. */
+static void every_update_is_a_record(void)
+{
+    struct cache_spec own = spec;
+    own.every_update = true;
+    setup(&own);
+    put("a", 10, 1, 1);
+    put("a", 11, 1, 1);
+    expect("+a =a ");
+    teardown();
+}
+
 int main(void)
 {
-    return tap_run((struct tap_case[]){ TAP(changes_are_told_once),
-                                        TAP(a_list_tells_the_differences),
+    return tap_run((struct tap_case[]){ TAP(changes_are_reported_once),
+                                        TAP(what_was_not_requested_is_left_out),
+                                        TAP(a_list_reports_the_differences),
                                         TAP(indexes_agree_with_a_scan),
+                                        TAP(what_is_equal_is_not_made_again),
+                                        TAP(a_list_keeps_what_is_equal),
+                                        TAP(every_update_is_a_record),
                                         { 0 } });
 }

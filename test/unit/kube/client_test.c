@@ -104,6 +104,39 @@ static void every_verb(void)
     fake_stop(&f);
 }
 
+static void serve_nul(struct fake *f, struct exchange *x)
+{
+    (void)f;
+    fake_answer(x, 200, "{\"metadata\":{\"name\":\"p\\u0000q\",\"namespace\":\"\\u0000\"}}");
+}
+
+static void on_nul(void *context, const struct kube_reply *reply)
+{
+    const struct json *meta = json_get(reply->object, "metadata");
+    str name = json_text(json_get(meta, "name")), ns = json_text(json_get(meta, "namespace"));
+    /* a slice and a C string of it must be the same text: code that copies by one and reads by the other over-reads */
+    EQ_STR(name, str_c(name.p));
+    EQ_STR(name, S("p\xef\xbf\xbdq"));
+    EQ_STR(ns, S("\xef\xbf\xbd"));
+    OK(str_find(reply->body, S("u0000")) == SIZE_MAX);
+    *(bool *)context = true;
+}
+
+static void names_in_answers_have_no_nul(void)
+{
+    struct fake f;
+    bool done = false;
+    fake_start(&f, serve_nul);
+    kube_send(f.kube, &(struct kube_request){ .verb = KUBE_GET,
+                                              .resource = &resource_pods,
+                                              .ns = S("ns"),
+                                              .name = S("p"),
+                                              .done = on_nul,
+                                              .context = &done });
+    fake_until(&f, &done);
+    fake_stop(&f);
+}
+
 static str last_type;
 
 static void serve_type(struct fake *f, struct exchange *x)
@@ -183,7 +216,7 @@ static void refusals_have_reasons(void)
         EQ_INT(seen.code, refusals[i].status);
         EQ_INT(seen.reason, refusals[i].reason);
         if (!OK(strstr(seen.failure, refusals[i].says)))
-            printf("# said: %s\n", seen.failure);
+            printf("# failure: %s\n", seen.failure);
     }
     EQ_INT(f.requests, (int)countof(refusals)); /* none was tried again */
     fake_stop(&f);
@@ -295,7 +328,7 @@ static void only_reads_are_repeated(void)
 static void requests_are_spread(void)
 {
     struct fake f;
-    fake_start(&f, serve_pod);
+    fake_start_limited(&f, serve_pod, (struct kube_options){ .rate = 20, .burst = 30 });
     enum { GRANTED = 5, N = 70 + GRANTED };
     struct seen seen[N];
     int64_t start = loop_mono_ns(f.loop);
@@ -313,6 +346,87 @@ static void requests_are_spread(void)
     fake_stop(&f);
 }
 
+static void serve_empty(struct fake *f, struct exchange *x)
+{
+    (void)f;
+    fake_answer(x, 200, "{}");
+}
+
+static bool always_stale(void *context)
+{
+    (void)context;
+    return true;
+}
+
+/* In the order of their classes, not of their arrival; a decision that a newer one replaced while it waited is not sent. */
+static void what_users_notice_goes_first(void)
+{
+    struct fake f;
+    fake_start_limited(&f, serve_empty, (struct kube_options){ .rate = 1, .burst = 1 });
+    struct seen seen[4];
+    static const struct kube_request requests[] = {
+        { .verb = KUBE_CREATE, .resource = &resource_events, .ns = { "a", 1 } },
+        { .verb = KUBE_MERGE_PATCH,
+          .resource = &resource_pods,
+          .name = { "p", 1 },
+          .subresource = "status" },
+        { .verb = KUBE_MERGE_PATCH,
+          .resource = &resource_pods,
+          .name = { "old", 3 },
+          .subresource = "status",
+          .is_stale = always_stale },
+        { .verb = KUBE_MERGE_PATCH, .resource = &resource_pods, .name = { "p", 1 } },
+    };
+    for (size_t i = 0; i < countof(requests); i++) {
+        struct kube_request one = requests[i];
+        seen[i] = (struct seen){ .f = &f };
+        one.ns = S("a");
+        one.body = S("{}");
+        one.done = on_reply;
+        one.context = &seen[i];
+        kube_send(f.kube, &one);
+    }
+    fake_until(&f, &seen[0].done);
+    str log = buf_str(&f.log);
+    size_t workload = str_find(log, S("/pods/p?")), report = str_find(log, S("/pods/p/status")),
+           event = str_find(log, S("/events?"));
+    OK(workload < report && report < event && event != SIZE_MAX);
+    EQ_INT(seen[2].reason, KUBE_SUPERSEDED);
+    EQ_INT(f.requests, 3);
+    fake_stop(&f);
+}
+
+static void serve_overloaded(struct fake *f, struct exchange *x)
+{
+    if (f->requests <= 1)
+        exchange_answer(x, 429, HTTP_HEADERS({ S("retry-after"), S("2") }), S("{}"));
+    else
+        fake_answer(x, 200, "{}");
+}
+
+/* A server that asks to wait is not asked by the other requests meanwhile. */
+static void a_refusal_holds_the_others_back(void)
+{
+    enum { N = 20 };
+    struct fake f;
+    fake_start(&f, serve_overloaded);
+    struct seen seen[N];
+    for (int i = 0; i < N; i++) {
+        seen[i] = (struct seen){ .f = &f };
+        kube_send(f.kube, &(struct kube_request){ .verb = KUBE_GET,
+                                                  .resource = &resource_pods,
+                                                  .done = on_reply,
+                                                  .context = &seen[i] });
+    }
+    fake_for(&f, 1900 * NS_PER_MS);
+    EQ_INT(f.requests, 1); /* as many as are sent before anything is known */
+    fake_for(&f, 2 * NS_PER_S);
+    EQ_INT(f.requests, N + 1);
+    for (int i = 0; i < N; i++)
+        EQ_INT(seen[i].code, 200);
+    fake_stop(&f);
+}
+
 static void serve_never(struct fake *f, struct exchange *x)
 {
     (void)f;
@@ -327,6 +441,40 @@ static void serve_never(struct fake *f, struct exchange *x)
     held[n++] = x;
 }
 
+static void serve_some(struct fake *f, struct exchange *x)
+{
+    if (str_find(exchange_path(x), S("/stuck/")) != SIZE_MAX ||
+        str_eq(exchange_path(x), S("/release")))
+        serve_never(f, x);
+    else
+        fake_answer(x, 200, "{}");
+}
+
+/* Requests that hang, in a webhook of one tenant, do not keep those of the others waiting. */
+static void stuck_requests_make_room(void)
+{
+    enum { STUCK = 8 };
+    struct fake f;
+    fake_start(&f, serve_some);
+    struct seen seen[STUCK + 1];
+    for (int i = 0; i <= STUCK; i++) {
+        seen[i] = (struct seen){ .f = &f };
+        kube_send(f.kube, &(struct kube_request){ .verb = KUBE_CREATE,
+                                                  .resource = &resource_pods,
+                                                  .ns = i < STUCK ? S("stuck") : S("free"),
+                                                  .body = S("{}"),
+                                                  .done = on_reply,
+                                                  .context = &seen[i] });
+    }
+    fake_for(&f, 2 * NS_PER_S);
+    OK(seen[STUCK].done && !seen[0].done);
+    fake_for(&f, 10 * NS_PER_S);
+    EQ_INT(f.requests, STUCK + 1);
+    struct seen release = ask(&f, (struct kube_request){ .verb = KUBE_GET, .path = S("/release") });
+    EQ_INT(release.code, 200);
+    fake_stop(&f);
+}
+
 static void the_gate_stops_writes(void)
 {
     struct fake f;
@@ -338,7 +486,7 @@ static void the_gate_stops_writes(void)
                                   .ns = S("a"),
                                   .name = S("b"),
                                   .body = S("{}") };
-    struct seen seen = ask(&f, write); /* is answered by nobody: cut off when the gate shuts */
+    struct seen seen = ask(&f, write); /* is not answered: cut off when the gate shuts */
     EQ_INT(seen.reason, KUBE_NO_ANSWER);
     EQ_INT((seen.at_ns - start) / NS_PER_MS, 10000);
     EQ_INT(f.requests, 1);
@@ -431,6 +579,7 @@ static void kinds_are_found(void)
 int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(every_verb),
+                                        TAP(names_in_answers_have_no_nul),
                                         TAP(patches_say_their_kind),
                                         TAP(refusals_have_reasons),
                                         TAP(a_server_that_is_starting_forbids_nothing_for_good),
@@ -438,6 +587,9 @@ int main(void)
                                         TAP(gives_up_on_a_busy_server),
                                         TAP(only_reads_are_repeated),
                                         TAP(requests_are_spread),
+                                        TAP(what_users_notice_goes_first),
+                                        TAP(a_refusal_holds_the_others_back),
+                                        TAP(stuck_requests_make_room),
                                         TAP(the_gate_stops_writes),
                                         TAP(a_cancelled_call_says_nothing),
                                         TAP(kinds_are_found),

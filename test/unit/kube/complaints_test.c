@@ -1,10 +1,10 @@
-/* Complaints: few lines however much fails, and none that is neither told nor counted. */
+/* Complaints: few lines however much fails, and none that is neither logged nor counted. */
 #include "base/log.h"
 #include "fake.h"
 #include "kube/controller.h"
 
 static struct {
-    int64_t lines, left_out, summaries; /* `left_out` as the summaries say */
+    int64_t lines, left_out, summaries; /* `left_out` as the summaries count */
     struct buf last;
 } seen;
 
@@ -32,7 +32,7 @@ struct run {
     const char *before, *after; /* the key's name in the failure's text; NULL: no failure */
 };
 
-static struct reconciled reconcile_as_told(struct reconcile *r)
+static struct reconciled reconcile_as_requested(struct reconcile *r)
 {
     struct run *run = r->context;
     if (!run->before)
@@ -58,9 +58,10 @@ static void run_start(struct run *run)
     *run = (struct run){ 0 };
     refuse(run);
     fake_start(&run->f, serve_nothing);
-    run->c = controller_new(run->f.kube, &(struct controller_spec){ .name = "widget",
-                                                                    .reconcile = reconcile_as_told,
-                                                                    .context = run });
+    run->c =
+        controller_new(run->f.kube, &(struct controller_spec){ .name = "widget",
+                                                               .reconcile = reconcile_as_requested,
+                                                               .context = run });
     buf_clear(&seen.last);
     seen.lines = seen.left_out = seen.summaries = 0;
     controller_start(run->c);
@@ -97,13 +98,13 @@ static void an_outage_takes_a_line_every_ten_seconds(void)
     EQ_INT(seen.summaries, 6);
     OK(last_says("error=\"patch widgets ns/w-"));
 
-    run.before = NULL; /* the server is back: what was not told yet still is */
+    run.before = NULL; /* the server is back: what was not logged yet still is */
     fake_for(&run.f, 30 * NS_PER_S);
     EQ_INT(seen.lines + seen.left_out, run.turns);
     run_stop(&run);
 }
 
-static void something_else_is_told_at_once(void)
+static void another_failure_is_logged_at_once(void)
 {
     struct run run;
     run_start(&run);
@@ -119,7 +120,7 @@ static void something_else_is_told_at_once(void)
     run_stop(&run);
 }
 
-static void after_a_silence_it_is_told_again(void)
+static void after_a_quiet_period_it_is_logged_again(void)
 {
     struct run run;
     run_start(&run);
@@ -136,7 +137,7 @@ static void after_a_silence_it_is_told_again(void)
     run_stop(&run);
 }
 
-static void the_end_tells_what_was_left_out(void)
+static void the_end_reports_what_was_left_out(void)
 {
     struct run run;
     run_start(&run);
@@ -171,9 +172,9 @@ int main(void)
 {
     log_redirect(hear, NULL);
     int result = tap_run((struct tap_case[]){ TAP(an_outage_takes_a_line_every_ten_seconds),
-                                              TAP(something_else_is_told_at_once),
-                                              TAP(after_a_silence_it_is_told_again),
-                                              TAP(the_end_tells_what_was_left_out),
+                                              TAP(another_failure_is_logged_at_once),
+                                              TAP(after_a_quiet_period_it_is_logged_again),
+                                              TAP(the_end_reports_what_was_left_out),
                                               TAP(endless_variety_has_an_end),
                                               { 0 } });
     buf_done(&seen.last);

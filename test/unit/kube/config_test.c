@@ -1,4 +1,4 @@
-/* kubeconfig: what is taken, merged and refused, and that every refusal says where. */
+/* kubeconfig: what is taken, merged and refused, and that every refusal names the place. */
 #include "kube/config.h"
 #include "tap.h"
 
@@ -149,7 +149,7 @@ static void refusals_say_where(void)
         err_t e;
         struct kube_config *c = parse_one(refused[i].text, refused[i].context, &e);
         if (!OK(!c) || !OK(strstr(e.text, refused[i].says)))
-            printf("# case %zu said: %s\n", i, e.text);
+            printf("# case %zu: %s\n", i, e.text);
         kube_config_free(c);
     }
 }

@@ -271,7 +271,7 @@ static int turns_within(struct run *run, int64_t seconds)
     return (int)run->turns.n / 2; /* names of one letter */
 }
 
-/* A key that fails with this status for so long that the next try is far away. */
+/* A key that fails with this status so often that the next try is far away. */
 static void run_start_failing(struct run *run, int status)
 {
     run_start(run, (struct controller_spec){ .reconcile = reconcile_write }, serve_status);
@@ -289,7 +289,7 @@ static void ask(struct run *run, int status)
     kube_send(run->f.kube, &(struct kube_request){ .verb = KUBE_GET, .path = S("/version") });
 }
 
-/* The first answer, to whomever it is, tells that the server is back behind its proxy. */
+/* The first answer, to any request, shows that the server is back behind its proxy. */
 static void a_server_that_is_back_keeps_nobody_waiting(void)
 {
     struct run run;
@@ -297,6 +297,32 @@ static void a_server_that_is_back_keeps_nobody_waiting(void)
     ask(&run, 200);
     EQ_INT(turns_within(&run, 1), 1);
     EQ_INT(turns_within(&run, 3000), 0); /* it went well */
+    run_stop(&run);
+}
+
+/* Without other requests: while a key waits, the client sends one every second. */
+static void a_server_that_is_back_is_noticed_within_two_seconds(void)
+{
+    struct run run;
+    run_start_failing(&run, 503);
+    run.status = 200;
+    EQ_INT(turns_within(&run, 2), 1);
+    EQ_INT(turns_within(&run, 3000), 0);
+    run_stop(&run);
+}
+
+static void an_overloaded_server_is_tried_again_soon(void)
+{
+    struct run run;
+    run_start(&run, (struct controller_spec){ .reconcile = reconcile_write }, serve_status);
+    controller_watch(run.c, run.cache, NULL);
+    controller_start(run.c);
+    run.status = 500; /* it answers, so it is not away */
+    put(&run, "a", "", 1, 1);
+    OK(turns_within(&run, 700) > 40);
+    run.status = 200;
+    EQ_INT(turns_within(&run, 16), 1);
+    EQ_INT(turns_within(&run, 3000), 0);
     run_stop(&run);
 }
 
@@ -383,6 +409,29 @@ static void a_turn_can_have_steps(void)
     run_stop(&run);
 }
 
+/* What its callbacks would use is gone; another key is not affected. */
+static void an_abandoned_turn_calls_nothing_back(void)
+{
+    struct run run;
+    run_start(&run, (struct controller_spec){ .reconcile = reconcile_steps }, serve_held);
+    controller_start(run.c);
+    controller_add(run.c, S("ns"), S("a"));
+    fake_for(&run.f, NS_PER_S);
+    controller_abandon(run.c, S("other"), S("a"));
+    fake_answer(take(run.held), 200, "{}");
+    fake_for(&run.f, NS_PER_S);
+    expect(&run, "a first ");
+    controller_abandon(run.c, S("ns"), S("a"));
+    fake_answer(take(run.held), 404, "{}");
+    fake_for(&run.f, 10 * NS_PER_S);
+    expect(&run, "");
+    EQ_INT(controller_turns(run.c), 0);
+    controller_add(run.c, S("ns"), S("a")); /* the next object of that name */
+    fake_for(&run.f, NS_PER_S);
+    expect(&run, "a ");
+    run_stop(&run);
+}
+
 static struct reconciled reconcile_child(struct reconcile *r)
 {
     struct json *service = json_new_obj(r->arena);
@@ -414,10 +463,13 @@ int main(void)
                                         TAP(failures_are_retried),
                                         TAP(a_turn_lasts_until_its_writes_are_answered),
                                         TAP(a_server_that_is_back_keeps_nobody_waiting),
+                                        TAP(a_server_that_is_back_is_noticed_within_two_seconds),
+                                        TAP(an_overloaded_server_is_tried_again_soon),
                                         TAP(a_server_that_still_forbids_is_not_back),
                                         TAP(other_failures_keep_their_time),
                                         TAP(turns_can_be_cut_off),
                                         TAP(a_turn_can_have_steps),
+                                        TAP(an_abandoned_turn_calls_nothing_back),
                                         TAP(children_are_applied),
                                         { 0 } });
 }

@@ -130,7 +130,7 @@ static struct exec_plugin plugin(const char *name)
 
 static void plugins_are_asked_once(void)
 {
-    /* counts its runs, and its token says what it was told */
+    /* counts its runs, and its token contains its input */
     put("plugin", "#!/bin/sh\ncd $(dirname $0)\necho run >>runs\n"
                   "echo \"$KUBERNETES_EXEC_INFO\" >info\n"
                   "printf '{\"kind\":\"ExecCredential\",\"status\":{\"token\":\"%s-%s-%s\","
@@ -187,9 +187,9 @@ static void failing_plugins_say_why(void)
         EQ_INT(a.code, 0);
         OK(strstr(a.failure, "credential plugin"));
         if (!OK(strstr(a.failure, t[i].says)))
-            printf("# said: %s\n", a.failure);
+            printf("# failure: %s\n", a.failure);
         EQ_INT(f.requests, 0);
-        a = ask(&f); /* is not run again at once, but says the same */
+        a = ask(&f); /* is not run again at once, but fails the same way */
         if (!OK(strstr(a.failure, t[i].says)))
             printf("# then: %s\n", a.failure);
         fake_stop(&f);
@@ -239,12 +239,12 @@ static void answers_are_checked(void)
     auto_arena struct arena a = { 0 };
     struct exec_answer answer;
     err_t e;
-    OK_CALL(
-        exec_answer_parse(&a,
-                          S("{\"kind\":\"ExecCredential\",\"status\":{\"clientCertificateData\":"
-                            "\"-----BEGIN X\",\"clientKeyData\":\"S0VZ\"}}"),
-                          &answer, &e),
-        &e);
+    OK_CALL(credentials_parse_answer(
+                &a,
+                S("{\"kind\":\"ExecCredential\",\"status\":{\"clientCertificateData\":"
+                  "\"-----BEGIN X\",\"clientKeyData\":\"S0VZ\"}}"),
+                &answer, &e),
+            &e);
     EQ_STR(answer.cert_pem, S("-----BEGIN X"));
     EQ_STR(answer.key_pem, S("KEY"));
     OK(answer.expires_ns == INT64_MAX);
@@ -254,7 +254,7 @@ static void answers_are_checked(void)
         "{\"kind\":\"ExecCredential\",\"status\":{\"token\":\"t\",\"expirationTimestamp\":\"soon\"}}"
     };
     for (size_t i = 0; i < countof(bad); i++)
-        OK(exec_answer_parse(&a, str_c(bad[i]), &answer, &e) < 0);
+        OK(credentials_parse_answer(&a, str_c(bad[i]), &answer, &e) < 0);
 }
 
 /* Nothing is contacted: whether a secret may go there is known from the URL. */

@@ -241,6 +241,50 @@ static void a_released_lease_is_taken_soon(void)
     world_stop(&w);
 }
 
+/* A Lease that an earlier process of the same pod held is taken at once, that of any other holder is not. */
+static void a_restarted_container_does_not_wait(void)
+{
+    const struct {
+        str holder, pod;
+        int led;
+    } t[] = { { S("web-0_0123"), S("web-0"), 1 },
+              { S("web-0_0123"), S(""), 0 },
+              { S("web-01_0123"), S("web-0"), 0 },
+              { S("web-0"), S("web-0"), 0 },
+              { S("other_0123"), S("web-0"), 0 } };
+    for (size_t i = 0; i < countof(t); i++) {
+        struct world w;
+        struct candidate one = { 0 };
+        err_t e;
+        world_start(&w);
+        store(&w,
+              arena_printf(
+                  &w.arena,
+                  "{\"spec\":{\"holderIdentity\":\"" STR_FMT
+                  "\",\"leaseDurationSeconds\":15,\"renewTime\":\"2025-10-09T08:53:20.000000Z\"}}",
+                  STR_ARG(t[i].holder)));
+        one.w = &w;
+        one.kube = w.f.kube;
+        OK_CALL(election_start(&(struct election_options){ .kube = one.kube,
+                                                           .ns = S("default"),
+                                                           .name = S("lease"),
+                                                           .identity = S("web-0_4567"),
+                                                           .pod = t[i].pod,
+                                                           .on_lead = on_lead,
+                                                           .on_lost = on_lost,
+                                                           .on_trouble = on_trouble,
+                                                           .context = &one },
+                               &one.election, &e),
+                &e);
+        fake_for(&w.f, NS_PER_S);
+        EQ_INT(one.led, t[i].led);
+        fake_for(&w.f, 30 * NS_PER_S);
+        EQ_INT(one.led, 1);
+        election_free(one.election);
+        world_stop(&w);
+    }
+}
+
 static void who_cannot_renew_stops_in_time(void)
 {
     for (int freeze = 0; freeze < 2; freeze++) {
@@ -257,7 +301,7 @@ static void who_cannot_renew_stops_in_time(void)
         EQ_INT(one.lost, 1);
         OK(!election_leads(one.election));
         w.freeze = w.down = false;
-        OK(!writes(&one)); /* the law: it stopped, and nobody else has started */
+        OK(!writes(&one)); /* the law: it stopped, and no other replica has started */
         EQ_INT(two.led, 0);
         fake_for(&w.f, 30 * NS_PER_S);
         EQ_INT(two.led, 1);
@@ -291,7 +335,7 @@ static void our_own_earlier_write_is_no_theft(void)
     world_start(&w);
     run_for_office(&one, &w, false);
     fake_for(&w.f, 9 * NS_PER_S);
-    /* an answer got lost: the server has a newer version of our own lease, with somebody's label */
+    /* an answer got lost: the server has a newer version of our own lease, with a label of another client */
     json_set_str(&w.arena, json_get(w.lease, "metadata"), "resourceVersion", S("lost"));
     json_set_str(&w.arena, json_make(&w.arena, w.lease, "metadata", "labels", NULL), "team",
                  S("a"));
@@ -318,6 +362,7 @@ int main(void)
     return tap_run((struct tap_case[]){ TAP(the_first_leads_and_renews),
                                         TAP(a_silent_leader_is_followed),
                                         TAP(a_released_lease_is_taken_soon),
+                                        TAP(a_restarted_container_does_not_wait),
                                         TAP(who_cannot_renew_stops_in_time),
                                         TAP(a_stolen_lease_is_noticed),
                                         TAP(our_own_earlier_write_is_no_theft),

@@ -36,12 +36,12 @@ static void run_stop(struct run *run)
 
 static void emit(struct run *run, const char *name, const char *message)
 {
-    events_emit(run->events, &(struct event){ .resource = &resource_hpas,
-                                              .ns = S("ns"),
-                                              .name = str_c(name),
-                                              .uid = S("u-1"),
-                                              .reason = "Scaled",
-                                              .message = str_c(message) });
+    events_emit(run->events, &(struct kube_event){ .resource = &resource_hpas,
+                                                   .ns = S("ns"),
+                                                   .name = str_c(name),
+                                                   .uid = S("u-1"),
+                                                   .reason = "Scaled",
+                                                   .message = str_c(message) });
 }
 
 static size_t count(const struct run *run, const char *what)
@@ -128,8 +128,10 @@ static void one_object_cannot_flood(void)
 {
     struct run run;
     run_start(&run);
-    for (int i = 0; i < 100; i++)
+    for (int i = 0; i < 100; i++) {
         emit(&run, "noisy", "the same");
+        fake_for(&run.f, NS_PER_MS); /* each is sent: those that wait would be merged */
+    }
     emit(&run, "calm", "x");
     fake_for(&run.f, 100 * NS_PER_S);
     EQ_INT(count(&run, "POST ") + count(&run, "PATCH "), 26);
@@ -139,6 +141,69 @@ static void one_object_cannot_flood(void)
     fake_for(&run.f, NS_PER_S);
     EQ_INT(count(&run, "POST ") + count(&run, "PATCH "), 27); /* one more in 300 s */
     run_stop(&run);
+}
+
+/* Repetitions of an event that waits become one request with the last count. */
+static void repetitions_are_merged_while_they_wait(void)
+{
+    struct run run;
+    run_start(&run);
+    for (int i = 0; i < 10; i++)
+        emit(&run, "web", "a");
+    fake_for(&run.f, NS_PER_S);
+    EQ_INT(count(&run, "POST "), 1);
+    EQ_INT(count(&run, "PATCH "), 1);
+    OK(count(&run, "{\"count\":10,"));
+    run_stop(&run);
+}
+
+/* Requests for workloads that wait for their rate limit, five a second, and so many objects with an event. */
+static void emit_in_crowd(struct run *run, int crowd, int objects, bool is_warning)
+{
+    for (int i = 0; i < crowd; i++)
+        kube_send(run->f.kube,
+                  &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
+                                          .resource = &resource_hpas,
+                                          .ns = S("ns"),
+                                          .name = S("web"),
+                                          .timeout_ns = 600 * NS_PER_S,
+                                          .body = S("{\"metadata\":{\"uid\":\"u\"}}") });
+    for (int i = 0; i < objects; i++) {
+        char name[40];
+        snprintf(name, sizeof(name), "object-%d", i);
+        events_emit(run->events, &(struct kube_event){ .resource = &resource_hpas,
+                                                       .ns = S("ns"),
+                                                       .name = str_c(name),
+                                                       .warning = is_warning && i % 10 == 0,
+                                                       .reason = "Scaled",
+                                                       .message = str_c(name) });
+    }
+    fake_for(&run->f, 300 * NS_PER_S);
+}
+
+/* While more important requests wait, 50 events wait behind them, or none if very many do, and warnings beyond that. */
+static void a_storm_writes_few_normal_events(void)
+{
+    static const struct {
+        int crowd, objects;
+        bool is_warning;
+        int written;
+    } t[] = { { 20, 40, false, 40 },
+              { 20, 500, false, 50 },
+              { 20, 500, true, 95 },
+              { 120, 40, false, 0 },
+              { 120, 500, true, 50 } };
+    for (size_t i = 0; i < countof(t); i++) {
+        struct run run = { 0 };
+        fake_start_limited(&run.f, serve, (struct kube_options){ .rate = 5, .burst = 1 });
+        run.events = events_new(run.f.kube, "flyball");
+        emit_in_crowd(&run, t[i].crowd, t[i].objects, t[i].is_warning);
+        EQ_INT((int64_t)count(&run, "POST "), t[i].written);
+        emit(&run, "later", "after the storm");
+        fake_for(&run.f, 10 * NS_PER_S);
+        EQ_INT((int64_t)count(&run, "after the storm"), 1);
+        run_stop(&run);
+    }
 }
 
 static void similar_ones_are_combined(void)
@@ -193,6 +258,8 @@ int main(void)
                                         TAP(a_repeat_raises_the_count),
                                         TAP(failures_are_tried_again_and_then_dropped),
                                         TAP(one_object_cannot_flood),
+                                        TAP(repetitions_are_merged_while_they_wait),
+                                        TAP(a_storm_writes_few_normal_events),
                                         TAP(similar_ones_are_combined),
                                         TAP(memory_is_bounded),
                                         TAP(long_messages_are_cut),

@@ -1,4 +1,4 @@
-/* Consent: lists in annotations, ReferenceGrants, and which changes concern whom. */
+/* Consent: lists in annotations, ReferenceGrants, and which changes concern which objects. */
 #include "kube/grant.h"
 
 #include "base/buf.h"
@@ -124,7 +124,7 @@ static void grants_are_exact(void)
     struct grant_reference ref = reference("a", "web");
     for (size_t i = 0; i < countof(t); i++) {
         struct record *r = read_grant(t[i].spec, "");
-        if (grant_permits((const void *)r, &ref) != t[i].permits)
+        if (grant_permits(record_as(struct grant_record, r), &ref) != t[i].permits)
             tap_note(__FILE__, __LINE__, "%s %s", t[i].spec, t[i].permits ? "denies" : "permits");
         record_unref(r);
     }
@@ -141,15 +141,16 @@ static void a_grant_counts_in_its_own_namespace_until_it_goes(void)
     struct grant_reference ref = reference("a", "web"), elsewhere = ref,
                            other = reference("b", "web");
     elsewhere.to_ns = S("bank");
-    OK(grant_permits((const void *)r, &ref));
-    OK(!grant_permits((const void *)r, &elsewhere));
-    OK(!grant_permits((const void *)leaving, &ref));
-    OK(grant_concerns(NULL, (const void *)r, &ref));
-    OK(grant_concerns((const void *)r, NULL, &ref));
-    OK(grant_concerns((const void *)r, (const void *)leaving, &ref));
-    OK(!grant_concerns((const void *)r, (const void *)r, &ref));
-    OK(!grant_concerns(NULL, (const void *)r, &other));
-    OK(!grant_concerns(NULL, (const void *)r, &elsewhere));
+    OK(grant_permits(record_as(struct grant_record, r), &ref));
+    OK(!grant_permits(record_as(struct grant_record, r), &elsewhere));
+    OK(!grant_permits(record_as(struct grant_record, leaving), &ref));
+    OK(grant_concerns(NULL, record_as(struct grant_record, r), &ref));
+    OK(grant_concerns(record_as(struct grant_record, r), NULL, &ref));
+    OK(grant_concerns(record_as(struct grant_record, r), record_as(struct grant_record, leaving),
+                      &ref));
+    OK(!grant_concerns(record_as(struct grant_record, r), record_as(struct grant_record, r), &ref));
+    OK(!grant_concerns(NULL, record_as(struct grant_record, r), &other));
+    OK(!grant_concerns(NULL, record_as(struct grant_record, r), &elsewhere));
     record_unref(r);
     record_unref(leaving);
     teardown();

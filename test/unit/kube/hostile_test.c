@@ -1,5 +1,5 @@
 /* A server that does not end, repeats itself, sends what no server stores or asks to come back at once. Whatever it does
- * to one kind, memory stays within the limits, the trouble is told, retries back off, and the other kinds go on. */
+ * to one kind, memory stays within the limits, the failure is logged, retries back off, and the other kinds go on. */
 #include "fake.h"
 #include "kube/listwatch.h"
 
@@ -175,7 +175,7 @@ static void endure(const struct evil *e, const char *trouble, size_t most_mib)
     while (loop_mono_ns(w.f.loop) < end && w.troubles < 9)
         loop_turn(w.f.loop);
     if (!OK(str_find(buf_str(&w.trouble), str_c(trouble)) != SIZE_MAX))
-        printf("# it says: " STR_FMT "\n", STR_ARG(buf_str(&w.trouble)));
+        printf("# log: " STR_FMT "\n", STR_ARG(buf_str(&w.trouble)));
     OK(w.troubles >= 8);
     OK(loop_mono_ns(w.f.loop) - (end - 1200 * NS_PER_S) > 60 * NS_PER_S); /* it backs off */
     if (!OK(w.heap_most < most_mib << 20))

@@ -17,7 +17,7 @@ static void on_read(void *context)
     reads++;
 }
 
-static int start(struct manager *m, void **ret_state, err_t *e)
+static int start_feature(struct manager *m, void **ret_state, err_t *e)
 {
     *ret_state = NULL;
     return keep_new(m,
@@ -40,7 +40,7 @@ static void stop(void *state)
 }
 
 static const struct feature keeper = {
-    .name = "keeper", .start = start, .flush = flush, .stop = stop
+    .name = "keeper", .start = start_feature, .flush = flush, .stop = stop
 };
 
 static void nothing(void *context, str line)

@@ -1,106 +1,7 @@
-/* The cache follows the model through everything the model can do to it. What handlers are told is
+/* The cache follows the model through everything the model can do to it. What handlers receive is
  * replayed into a plain array: a thing is added only where there was none, changed and deleted only where
  * there was one, and in the end the array is what the model holds. */
-#include "kube/listwatch.h"
-#include "model.h"
-
-struct thing {
-    struct record meta;
-    int64_t size;
-};
-
-static const struct field thing_fields[] = { { "spec.size", F_INT, offsetof(struct thing, size) } };
-static const struct resource things = { "test", "v1", "things", "Thing", true };
-static const struct cache_spec spec = { .resource = &things,
-                                        .keep = FIELDS(struct thing, thing_fields) };
-
-struct run {
-    struct model m;
-    struct projector *projector;
-    struct cache *cache;
-    struct listwatch *watch;
-    int64_t told[THINGS]; /* -1: none */
-    int changes;          /* told */
-    int troubles, syncs;
-};
-
-static enum cache_need run_need; /* of the next run */
-
-static int number_of(const struct record *r)
-{
-    int64_t n = -1;
-    OK(str_to_i64(str_from(r->name, 1), &n) == 0 && n >= 0 && n < THINGS);
-    return (int)n;
-}
-
-static void on_change(void *context, const struct record *old, const struct record *now)
-{
-    struct run *run = context;
-    int i = number_of(now ? now : old);
-    run->changes++;
-    EQ_INT(run->told[i], old ? ((const struct thing *)old)->size : -1);
-    run->told[i] = now ? ((const struct thing *)now)->size : -1;
-}
-
-static void on_trouble(void *context, const char *trouble)
-{
-    OK(trouble && *trouble);
-    ((struct run *)context)->troubles++;
-}
-
-static void on_synced(void *context)
-{
-    ((struct run *)context)->syncs++;
-}
-
-static void run_start(struct run *run)
-{
-    err_t e;
-    *run = (struct run){ 0 };
-    model_start(&run->m);
-    memset(run->told, -1, sizeof(run->told));
-    run->projector = projector_new();
-    struct cache_spec own = spec;
-    own.need = run_need;
-    OK_CALL(cache_new(run->projector, &own, &run->cache, &e), &e);
-    cache_handle(run->cache, on_change, run);
-}
-
-static void run_watch(struct run *run)
-{
-    run->watch = listwatch_start(&(struct listwatch_options){ .kube = run->m.f.kube,
-                                                              .cache = run->cache,
-                                                              .seed = 5,
-                                                              .on_synced = on_synced,
-                                                              .on_trouble = on_trouble,
-                                                              .context = run });
-}
-
-static void run_stop(struct run *run)
-{
-    listwatch_stop(run->watch);
-    cache_free(run->cache);
-    projector_free(run->projector);
-    model_stop(&run->m);
-}
-
-static bool agrees(const struct run *run)
-{
-    for (int i = 0; i < THINGS; i++) {
-        int64_t want = model_size(&run->m, i, run->m.changes.n);
-        char name[16];
-        snprintf(name, sizeof(name), "t%d", i);
-        const struct thing *t = cache_get(run->cache, S("ns"), str_c(name));
-        if (run->told[i] != want || (t ? t->size : -1) != want)
-            return false;
-    }
-    return true;
-}
-
-static void run_for(struct run *run, int64_t ns)
-{
-    fake_for(&run->m.f, ns);
-}
+#include "listwatch_run.h"
 
 /* ---- */
 
@@ -113,7 +14,7 @@ static void streams_where_it_can(void)
         model_change(&run.m, i, i);
     run_watch(&run);
     run_for(&run, NS_PER_S);
-    OK(cache_synced(run.cache) && agrees(&run));
+    OK(cache_synced(run.cache) && run_agrees(&run));
     EQ_INT(run.syncs, 1);
     EQ_INT(run.m.lists, 0);
     EQ_INT(run.m.f.requests, 1);
@@ -123,7 +24,7 @@ static void streams_where_it_can(void)
     model_change(&run.m, 4, -1);
     model_change(&run.m, 30, 1);
     run_for(&run, NS_PER_S);
-    OK(agrees(&run));
+    OK(run_agrees(&run));
     EQ_INT(run.changes, 23);
     EQ_INT(run.m.f.requests, 1);
     EQ_INT(run.troubles, 0);
@@ -138,13 +39,13 @@ static void lists_in_pages_elsewhere(void)
         model_change(&run.m, i, i);
     run_watch(&run);
     run_for(&run, NS_PER_S);
-    OK(cache_synced(run.cache) && agrees(&run));
+    OK(cache_synced(run.cache) && run_agrees(&run));
     EQ_INT(run.m.lists, 1);
     EQ_INT(run.m.f.requests, 1 + 6 + 1); /* refused, pages of 7, watch */
     OK(str_find(buf_str(&run.m.f.log), S("&resourceVersion=30")) != SIZE_MAX);
     model_change(&run.m, 3, 77);
     run_for(&run, NS_PER_S);
-    OK(agrees(&run));
+    OK(run_agrees(&run));
     run_stop(&run);
 }
 
@@ -158,7 +59,7 @@ static void notices_who_ignores_streaming(void)
     run_for(&run, 9 * NS_PER_S);
     OK(!cache_synced(run.cache));
     run_for(&run, 2 * NS_PER_S);
-    OK(cache_synced(run.cache) && agrees(&run));
+    OK(cache_synced(run.cache) && run_agrees(&run));
     EQ_INT(run.changes, 1);
     run_stop(&run);
 }
@@ -176,9 +77,9 @@ static void resumes_where_it_was(void)
     run_for(&run, NS_PER_S);
     exchange_end_stream(run.m.watches->x, true);
     loop_turn(run.m.f.loop);
-    model_change(&run.m, 6, 6); /* nobody watches */
+    model_change(&run.m, 6, 6); /* there is no watch */
     run_for(&run, 5 * NS_PER_S);
-    OK(agrees(&run));
+    OK(run_agrees(&run));
     EQ_INT(run.m.f.requests, 2);
     EQ_INT(run.changes, 6);
     EQ_INT(run.troubles, 1);
@@ -186,7 +87,7 @@ static void resumes_where_it_was(void)
     run_stop(&run);
 }
 
-static void a_relist_tells_the_differences(void)
+static void a_relist_reports_the_differences(void)
 {
     struct run run;
     run_start(&run);
@@ -206,7 +107,7 @@ static void a_relist_tells_the_differences(void)
     model_change(&run.m, 21, -1);
     run.m.compacted = run.m.changes.n;
     run_for(&run, 10 * NS_PER_S);
-    OK(agrees(&run));
+    OK(run_agrees(&run));
     EQ_INT(run.m.expirings, 1);
     EQ_INT(run.changes, 10 + 3);
     EQ_INT(run.m.lists, 2);
@@ -232,7 +133,7 @@ static void a_relist_is_not_older(void)
         run.m.refuses_versions = true;
         buf_clear(&run.m.f.log);
         run_for(&run, 2 * NS_PER_S);
-        OK(agrees(&run));
+        OK(run_agrees(&run));
         str log = buf_str(&run.m.f.log);
         size_t versioned = str_find(log, streams ? S("NotOlderThan&resourceVersion=10\n")
                                                  : S("limit=500&resourceVersion=10&"
@@ -244,7 +145,7 @@ static void a_relist_is_not_older(void)
     }
 }
 
-/* However long nobody answers: what was known stays known, and no list is made when it comes back. */
+/* However long the server does not answer: what was known stays known, and no list is made when it comes back. */
 static void an_absence_needs_no_list(void)
 {
     struct run run;
@@ -260,7 +161,7 @@ static void an_absence_needs_no_list(void)
     run.m.away = false;
     buf_clear(&run.m.f.log);
     run_for(&run, 60 * NS_PER_S);
-    OK(agrees(&run));
+    OK(run_agrees(&run));
     EQ_INT(run.changes, 2);
     OK(str_find(buf_str(&run.m.f.log), S("sendInitialEvents")) == SIZE_MAX);
     run_stop(&run);
@@ -283,7 +184,7 @@ static void every_fault_is_survived(void)
                 for (int i = 5; i < 35; i++)
                     model_change(&run.m, i, i * 2);
                 run_for(&run, 700 * NS_PER_S); /* a silent watch ends with its time */
-                if (!OK(cache_synced(run.cache) && agrees(&run)))
+                if (!OK(cache_synced(run.cache) && run_agrees(&run)))
                     printf("# streams %d place %d fault %d\n", streams, place, fault);
                 run_stop(&run);
             }
@@ -311,7 +212,7 @@ static void a_long_bad_day(void)
         }
         run.m.random_faults = false;
         run_for(&run, 1400 * NS_PER_S);
-        if (!OK(cache_synced(run.cache) && agrees(&run)))
+        if (!OK(cache_synced(run.cache) && run_agrees(&run)))
             printf("# seed %d\n", (int)seed);
         run_stop(&run);
     }
@@ -347,9 +248,12 @@ static void failures_back_off(void)
 
 static int refusal; /* the answer of a server that does not know the kind, or does not show it */
 
+static int refused;
+
 static void serve_refusal(struct fake *f, struct exchange *x)
 {
     (void)f;
+    refused++;
     fake_answer(x, refusal, "{}");
 }
 
@@ -379,10 +283,71 @@ static void what_need_not_be_there_is_empty(void)
         EQ_INT(run.syncs, table[i].is_fine);
         run.m.f.serve = known; /* it is installed now */
         run_for(&run, 61 * NS_PER_S);
-        OK(agrees(&run) && !cache_absent(run.cache));
+        OK(run_agrees(&run) && !cache_absent(run.cache));
         EQ_INT(run.syncs, 1);
         run_stop(&run);
     }
+}
+
+/* A kind that is not installed is asked for less and less often, and is found when it comes. */
+static void what_stays_absent_is_asked_for_rarely(void)
+{
+    struct run run;
+    run_need = CACHE_IF_KNOWN;
+    run_start(&run);
+    run_need = CACHE_REQUIRED;
+    run.m.streams = true;
+    void (*known)(struct fake *f, struct exchange *x) = run.m.f.serve;
+    run.m.f.serve = serve_refusal;
+    refusal = 404;
+    refused = 0;
+    model_change(&run.m, 1, 1);
+    run_watch(&run);
+    run_for(&run, 86400 * NS_PER_S);
+    OK(refused > 100 && refused < 250);
+    run.m.f.serve = known;
+    run_for(&run, 481 * NS_PER_S);
+    OK(run_agrees(&run) && !cache_absent(run.cache));
+    run_stop(&run);
+}
+
+static bool is_announced(void *context)
+{
+    (void)context;
+    return true;
+}
+
+/* A kind whose installation is announced is not polled; nor is the announcement lost if the server is a moment late. */
+static void what_is_announced_is_not_polled(void)
+{
+    struct run run;
+    run_need = CACHE_IF_KNOWN;
+    run_start(&run);
+    run_need = CACHE_REQUIRED;
+    run.m.streams = true;
+    void (*known)(struct fake *f, struct exchange *x) = run.m.f.serve;
+    run.m.f.serve = serve_refusal;
+    refusal = 404;
+    refused = 0;
+    model_change(&run.m, 1, 1);
+    run.watch = listwatch_start(&(struct listwatch_options){ .kube = run.m.f.kube,
+                                                             .cache = run.cache,
+                                                             .seed = 5,
+                                                             .is_announced = is_announced,
+                                                             .context = &run });
+    run_for(&run, 86400 * NS_PER_S);
+    EQ_INT(refused, 1);
+    listwatch_retry(run.watch);
+    run_for(&run, 100 * NS_PER_MS); /* announced, but not served yet */
+    OK(refused > 1 && cache_absent(run.cache));
+    run.m.f.serve = known;
+    run_for(&run, NS_PER_S);
+    OK(run_agrees(&run) && !cache_absent(run.cache));
+    listwatch_retry(run.watch); /* no effect */
+    model_change(&run.m, 2, 7);
+    run_for(&run, NS_PER_S);
+    OK(run_agrees(&run));
+    run_stop(&run);
 }
 
 /* A server that starts may not know its kinds yet: nothing is deleted for that. */
@@ -401,12 +366,12 @@ static void what_was_there_stays(void)
     refusal = 404;
     run.m.next_watch = FAULT_ABORT;
     run_for(&run, 1300 * NS_PER_S); /* the watch has ended by then */
-    OK(agrees(&run) && !cache_absent(run.cache));
+    OK(run_agrees(&run) && !cache_absent(run.cache));
     OK(run.troubles > 0);
     run.m.f.serve = known;
     model_change(&run.m, 2, 2);
     run_for(&run, 61 * NS_PER_S);
-    OK(agrees(&run));
+    OK(run_agrees(&run));
     run_stop(&run);
 }
 
@@ -422,10 +387,10 @@ static void a_pause_ends_when_another_is_answered(void)
     run_for(&run, 200 * NS_PER_S);
     run.m.f.serve = known;
     run_for(&run, NS_PER_S);
-    OK(!agrees(&run));
+    OK(!run_agrees(&run));
     kube_send(run.m.f.kube, &(struct kube_request){ .verb = KUBE_GET, .path = S("/version") });
     run_for(&run, NS_PER_S);
-    OK(agrees(&run));
+    OK(run_agrees(&run));
     run_stop(&run);
 }
 
@@ -446,26 +411,44 @@ static void one_that_is_starting_streams_later(void)
     run.m.f.serve = known;
     buf_clear(&run.m.f.log);
     run_for(&run, 61 * NS_PER_S);
-    OK(agrees(&run));
+    OK(run_agrees(&run));
     OK(str_find(buf_str(&run.m.f.log), S("sendInitialEvents=true")) != SIZE_MAX);
     run_stop(&run);
 }
 
+/* ---- in protobuf */
+
+static const struct tap_case cases[] = {
+    TAP(streams_where_it_can),
+    TAP(lists_in_pages_elsewhere),
+    TAP(notices_who_ignores_streaming),
+    TAP(resumes_where_it_was),
+    TAP(a_relist_reports_the_differences),
+    TAP(a_relist_is_not_older),
+    TAP(an_absence_needs_no_list),
+    TAP(every_fault_is_survived),
+    TAP(a_long_bad_day),
+    TAP(failures_back_off),
+    TAP(what_need_not_be_there_is_empty),
+    TAP(what_stays_absent_is_asked_for_rarely),
+    TAP(what_is_announced_is_not_polled),
+    TAP(what_was_there_stays),
+    TAP(a_pause_ends_when_another_is_answered),
+    TAP(one_that_is_starting_streams_later),
+};
+
+static void the_same_in_protobuf(void)
+{
+    run_in_protobuf = true;
+    for (size_t i = 0; i < countof(cases); i++)
+        cases[i].run();
+    run_in_protobuf = false;
+}
+
 int main(void)
 {
-    return tap_run((struct tap_case[]){ TAP(streams_where_it_can),
-                                        TAP(lists_in_pages_elsewhere),
-                                        TAP(notices_who_ignores_streaming),
-                                        TAP(resumes_where_it_was),
-                                        TAP(a_relist_tells_the_differences),
-                                        TAP(a_relist_is_not_older),
-                                        TAP(an_absence_needs_no_list),
-                                        TAP(every_fault_is_survived),
-                                        TAP(a_long_bad_day),
-                                        TAP(failures_back_off),
-                                        TAP(what_need_not_be_there_is_empty),
-                                        TAP(what_was_there_stays),
-                                        TAP(a_pause_ends_when_another_is_answered),
-                                        TAP(one_that_is_starting_streams_later),
-                                        { 0 } });
+    struct tap_case all[countof(cases) + 2] = { 0 };
+    memcpy(all, cases, sizeof(cases));
+    all[countof(cases)] = (struct tap_case)TAP(the_same_in_protobuf);
+    return tap_run(all);
 }

@@ -21,7 +21,7 @@ static void a_key_is_queued_once(void)
         workqueue_add(&q, S("ns"), S("a"), 1);
     workqueue_add(&q, S("ns"), S("b"), 1);
     workqueue_add(&q, S("n"), S("sb"), 1); /* not the same key as ns/b */
-    EQ_INT(q.depth, 3);
+    EQ_INT(q.ready.n, 3);
     EQ_INT(q.adds, 7);
     struct work_key *a = take_named(&q, "a", 2), *b = take_named(&q, "b", 2),
                     *c = take_named(&q, "sb", 2);
@@ -44,7 +44,7 @@ static void work_on_a_key_never_overlaps(void)
     workqueue_add(&q, S(""), S("a"), 2);
     OK(!workqueue_take(&q, 2));
     workqueue_finish(&q, a, 3);
-    EQ_INT(q.depth, 1);
+    EQ_INT(q.ready.n, 1);
     a = take_named(&q, "a", 3);
     workqueue_finish(&q, a, 4);
     OK(!workqueue_take(&q, 4));
@@ -121,12 +121,39 @@ static void retries_share_a_limit(void)
     workqueue_done(&q);
 }
 
+/* A key with a part that can wait gives way to all others, and is ready as usual once it is added. */
+static void keys_can_give_way(void)
+{
+    struct workqueue q;
+    workqueue_init(&q);
+    workqueue_add(&q, S("n"), S("a"), 0);
+    workqueue_add(&q, S("n"), S("b"), 0);
+    struct work_key *a = workqueue_take(&q, 0);
+    workqueue_add(&q, S("n"), S("a"), 0); /* looked at in the later turn */
+    workqueue_finish_later(&q, a, 0);
+    struct work_key *b = workqueue_take(&q, 0);
+    EQ_STR(b->name, S("b"));
+    OK(!workqueue_take(&q, 0));
+    EQ_INT(workqueue_wake(&q, 5), 5);
+    workqueue_finish_later(&q, b, 0);
+    workqueue_add(&q, S("n"), S("b"), 1);
+    EQ_STR(workqueue_take(&q, 1)->name, S("b"));
+    a = workqueue_take_later(&q, 1);
+    EQ_STR(a->name, S("a"));
+    workqueue_finish(&q, a, 1);
+    OK(!workqueue_take_later(&q, 1) && !workqueue_take(&q, 1));
+    workqueue_finish(&q, b, 1);
+    EQ_INT(workqueue_wake(&q, 1), INT64_MAX);
+    workqueue_done(&q);
+}
+
 int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(a_key_is_queued_once),
                                         TAP(work_on_a_key_never_overlaps),
                                         TAP(the_earliest_wish_wins),
                                         TAP(failures_back_off),
+                                        TAP(keys_can_give_way),
                                         TAP(retries_share_a_limit),
                                         { 0 } });
 }

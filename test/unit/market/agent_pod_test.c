@@ -1,5 +1,6 @@
 #include "tap.h"
 
+#include "market/floor_core.h"
 #include "market/market_agent_pod.h"
 
 static const str excluded = STR_INIT("kube-system, mbcas-system");
@@ -21,7 +22,8 @@ static const struct agent_pod_record *read_pod(struct reader *r, struct pod_text
     err_t e;
     if (!r->projector) {
         r->projector = projector_new();
-        OK_CALL(projection_new(r->projector, agent_pod_cache.keep, 0, &r->projection, &e), &e);
+        OK_CALL(projection_new(r->projector, market_agent_pod_cache.keep, 0, &r->projection, &e),
+                &e);
     }
     record_unref(r->record);
     buf_clear(&r->text);
@@ -127,7 +129,8 @@ static void owners_say_what_they_want(void)
     t.meta =
         ",\"annotations\":{\"mbcas.io/min-cpu\":\"much\",\"mbcas.io/target-latency-ms\":\"nan\"}";
     view = market_agent_pod_view(read_pod(&r, t), excluded);
-    EQ_INT(view.min_milli, 11); /* less cannot be given */
+    EQ_INT(view.min_milli, 0);
+    EQ_INT(view.problems, 1u << FLOOR_MIN_BAD_QUANTITY);
     EQ_REAL(view.target_ms, 0);
     reader_done(&r);
 }
@@ -142,11 +145,11 @@ static void what_a_resize_would_restart_stays(void)
                                        "\"restartPolicy\":\"RestartContainer\"}]},{\"name\":\"b\","
                                        "\"resources\":{\"limits\":{\"cpu\":\"50m\"}" };
     struct agent_pod_view view = market_agent_pod_view(read_pod(&r, t), excluded);
-    EQ_INT(view.min_milli, 511); /* all of the one, and the least that the other can have */
+    EQ_INT(view.least_milli, 511); /* all of the one, and the least that the other can have */
     EQ_INT(view.max_milli, 511);
     t.meta = ",\"annotations\":{\"mbcas.io/max-cpu\":\"300m\",\"mbcas.io/allow-restart\":\"true\"}";
     view = market_agent_pod_view(read_pod(&r, t), excluded);
-    EQ_INT(view.min_milli, 22);
+    EQ_INT(view.least_milli, 0);
     EQ_INT(view.max_milli, 300);
     reader_done(&r);
 }
@@ -160,13 +163,13 @@ static void requests_are_such_as_a_resize_can_give(void)
                               "\"resizePolicy\":[{\"resourceName\":\"cpu\","
                               "\"restartPolicy\":\"RestartContainer\"}]},{\"name\":\"b\","
                               "\"resources\":{\"limits\":{\"cpu\":\"50m\"}" };
-    EQ_INT(market_agent_pod_request(read_pod(&r, t), 23),
+    EQ_INT(market_agent_pod_request(read_pod(&r, t), 23, 21),
            20); /* 10 stay, and 10 of the other's 11 */
-    EQ_INT(market_agent_pod_request(read_pod(&r, t), 100), 90);
+    EQ_INT(market_agent_pod_request(read_pod(&r, t), 100, 90), 90);
     t.meta = ",\"annotations\":{\"mbcas.io/allow-restart\":\"true\"}";
-    EQ_INT(market_agent_pod_request(read_pod(&r, t), 23), 21);
+    EQ_INT(market_agent_pod_request(read_pod(&r, t), 23, 21), 21);
     t.qos = "Guaranteed";
-    EQ_INT(market_agent_pod_request(read_pod(&r, t), 100), 100);
+    EQ_INT(market_agent_pod_request(read_pod(&r, t), 100, 90), 100);
     reader_done(&r);
 }
 

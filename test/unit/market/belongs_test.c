@@ -6,7 +6,7 @@ static void make(struct cluster *c, const char *name, const char *pod, const cha
 {
     const struct json *o = cluster_get(c, &resource_pods, WORLD_NS, pod);
     cluster_create(
-        c, &podallocation_resource, WORLD_NS,
+        c, &market_allocation_resource, WORLD_NS,
         world_parse_yaml(
             c, arena_printf(&c->arena,
                             "{apiVersion: allocation.mbcas.io/v1alpha1, kind: PodAllocation, "
@@ -76,12 +76,12 @@ static void a_stranger_gives_nothing_back(void)
     struct cluster c;
     world_start_with_pod(&c, POD("a", "", BURSTABLE));
     make(&c, "default-a", "a", "namespace: default, nodeName: n2");
-    world_patch(&c, &podallocation_resource, "default-a", "status",
+    world_patch(&c, &market_allocation_resource, "default-a", "status",
                 S("{\"status\":{\"originalResources\":[{\"container\":\"app\",\"request\":\"400m\","
                   "\"limit\":\"900m\"}]}}"));
     world_pass_time(&c, 3);
     world_expect_status(&c, "a", "Failed", "NodeMismatch");
-    cluster_do(&c, KUBE_DELETE, &podallocation_resource, WORLD_NS, "default-a", S(""));
+    cluster_do(&c, KUBE_DELETE, &market_allocation_resource, WORLD_NS, "default-a", S(""));
     world_pass_time(&c, 30);
     EQ_STR(world_container_cpu(&c, "a", "app"), S("500m/250m"));
     EQ_INT(world_count_requests(&c, "/resize"), 0);

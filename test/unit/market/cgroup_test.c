@@ -46,7 +46,7 @@ static void pressure_is_read(void)
     OK(!cgroup_text_pressure(S("some total=x\n"), &usec));
 }
 
-static void mounts_tell_the_version(void)
+static void mounts_show_the_version(void)
 {
     auto_arena struct arena a = { 0 };
     str text = S(
@@ -345,7 +345,7 @@ int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(quotas_are_read),
                                         TAP(pressure_is_read),
-                                        TAP(mounts_tell_the_version),
+                                        TAP(mounts_show_the_version),
                                         TAP(counters_of_both_versions_are_read),
                                         TAP(pods_are_found_in_every_layout),
                                         TAP(a_longer_uid_is_another_pod),

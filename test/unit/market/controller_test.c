@@ -24,6 +24,25 @@ static void a_wish_is_applied_and_verified(void)
     cluster_stop(&c);
 }
 
+/* What the agent wrote about the pod explains the resize. */
+static void the_event_names_the_numbers_that_decided(void)
+{
+    struct cluster c;
+    world_start_with_pod(&c, POD("a", "", BURSTABLE));
+    world_set_desired(&c, "a", "558m", "620m");
+    world_patch(&c, &market_allocation_resource, "default-a", "status",
+                S("{\"status\":{\"usageCPU\":\"480m\",\"needCPU\":\"560m\",\"throttling\":0.12,"
+                  "\"weight\":1,\"guaranteedCPU\":\"100m\",\"shadowPriceCPU\":0.31,\"mode\":"
+                  "\"congested\"}}"));
+    world_pass_time(&c, 3);
+    world_enact_and_verify(&c, "a");
+    struct cluster_answer a = cluster_do(&c, KUBE_LIST, &resource_events, WORLD_NS, NULL, S(""));
+    EQ_STR(json_text(json_get(json_item(json_get(a.object, "items"), 0), "message")),
+           S("CPU limit 620m and request 558m are in force: uses 480m, needs 560m, throttled in 12 "
+             "% of periods; weight 1, guaranteed 100m, node price 0.31 (congested)"));
+    cluster_stop(&c);
+}
+
 static void nothing_to_do_is_said_once(void)
 {
     struct cluster c;
@@ -43,7 +62,7 @@ static void a_status_that_is_not_so_is_put_right(void)
     world_set_desired(&c, "a", "250m", "500m");
     world_pass_time(&c, 5);
     world_expect_status(&c, "a", "Applied", "Applied");
-    world_patch(&c, &podallocation_resource, "default-a", "status",
+    world_patch(&c, &market_allocation_resource, "default-a", "status",
                 S("{\"status\":{\"phase\":\"Pending\",\"reason\":\"Applying\"}}"));
     world_pass_time(&c, 1);
     world_expect_status(&c, "a", "Applied", "Applied");
@@ -171,7 +190,7 @@ static void who_cannot_be_resized_at_all_is_left_alone(void)
     EQ_STR(world_container_cpu(&c, "a", "app"), S("500m/250m"));
     world_enact(&c, "a");
     world_pass_time(&c, 10);
-    world_set_desired(&c, "a", "180m", "200m"); /* still less, and in vain */
+    world_set_desired(&c, "a", "180m", "200m"); /* still less, and without effect */
     world_pass_time(&c, 10);
     world_expect_status(&c, "a", "Failed", "Infeasible");
     EQ_STR(world_container_cpu(&c, "a", "app"), S("500m/250m"));
@@ -231,7 +250,7 @@ static void deleting_the_allocation_gives_back_too(void)
     EQ_STR(world_container_cpu(&c, "a", "app"), S("808m/727m"));
     world_enact(&c, "a");
     world_pass_time(&c, 10);
-    cluster_do(&c, KUBE_DELETE, &podallocation_resource, WORLD_NS, "default-a", S(""));
+    cluster_do(&c, KUBE_DELETE, &market_allocation_resource, WORLD_NS, "default-a", S(""));
     world_pass_time(&c, 1);
     EQ_STR(world_container_cpu(&c, "a", "app"),
            S("256/100m")); /* a limit cannot be taken away again */
@@ -247,7 +266,7 @@ static void an_allocation_made_again_knows_what_the_pod_had(void)
     struct cluster c;
     world_start_with_pod(&c, POD("a", "", BURSTABLE));
     world_apply_desired(&c, "a", "727m", "808m");
-    cluster_do(&c, KUBE_DELETE, &podallocation_resource, WORLD_NS, "default-a", S(""));
+    cluster_do(&c, KUBE_DELETE, &market_allocation_resource, WORLD_NS, "default-a", S(""));
     world_set_desired(&c, "a", "540m", "600m");
     world_pass_time(&c, 10);
     world_enact(&c, "a");
@@ -256,7 +275,7 @@ static void an_allocation_made_again_knows_what_the_pod_had(void)
     world_pass_time(&c, 10);
     world_expect_status(&c, "a", "Applied", "Applied");
     EQ_STR(world_container_cpu(&c, "a", "app"), S("600m/540m"));
-    const struct json *o = cluster_get(&c, &podallocation_resource, WORLD_NS, "default-a");
+    const struct json *o = cluster_get(&c, &market_allocation_resource, WORLD_NS, "default-a");
     const struct json *first = json_item(json_at(o, "status", "originalResources", NULL), 0);
     EQ_STR(json_text(json_get(first, "limit")), S("500m"));
     cluster_stop(&c);
@@ -409,7 +428,7 @@ static void what_belongs_to_another_pod_is_left(void)
     world_add_pod(&c, POD("b", "", BURSTABLE));
     world_apply_desired(&c, "a", "727m", "808m");
     const struct json *b = cluster_get(&c, &resource_pods, WORLD_NS, "b");
-    world_patch(&c, &podallocation_resource, "default-a", NULL,
+    world_patch(&c, &market_allocation_resource, "default-a", NULL,
                 arena_printf(&c.arena,
                              "{\"metadata\":{\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":"
                              "\"Pod\",\"name\":\"b\",\"uid\":\"%s\"}]},\"spec\":{"
@@ -419,7 +438,7 @@ static void what_belongs_to_another_pod_is_left(void)
     world_expect_status(&c, "a", "Failed", "PodNotFound");
     EQ_STR(world_container_cpu(&c, "a", "app"), S("808m/727m"));
     world_patch(
-        &c, &podallocation_resource, "default-a", NULL,
+        &c, &market_allocation_resource, "default-a", NULL,
         S("{\"metadata\":{\"ownerReferences\":null},\"spec\":{\"namespace\":\"kube-system\"}}"));
     world_pass_time(&c, 10);
     world_expect_status(&c, "a", "Failed", "NamespaceMismatch");
@@ -455,10 +474,51 @@ static void a_silent_server_is_outlived(void)
     cluster_stop(&c);
 }
 
+/* Replaces the schema of PodAllocations by one that stores anything, also as a status at creation. */
+static void accept_any_allocation(struct cluster *c)
+{
+    struct cluster_answer crd = cluster_do(
+        c, KUBE_MERGE_PATCH, &resource_crds, NULL, "podallocations.allocation.mbcas.io",
+        S("{\"spec\":{\"versions\":[{\"name\":\"v1alpha1\",\"served\":true,\"storage\":true,"
+          "\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\","
+          "\"x-kubernetes-preserve-unknown-fields\":true}}}]}}"));
+    EQ_INT(crd.code, 200);
+}
+
+/* An allocation that is made again takes over what the deleted one knew. A status that is no object ended the process
+ * there: json_set() is for objects. */
+static void a_status_of_any_shape_is_survived(void)
+{
+    static const char *const shapes[] = { "\"broken\"", "[1,2]", "7", "true", "\"\"" };
+    for (size_t i = 0; i < countof(shapes); i++) {
+        struct cluster c;
+        world_start_with_pod(&c, POD("a", "", BURSTABLE));
+        world_apply_desired(&c, "a", "540m", "600m");
+        accept_any_allocation(&c);
+        struct cluster_answer old =
+            cluster_do(&c, KUBE_GET, &market_allocation_resource, WORLD_NS, "default-a", S(""));
+        struct json *again = json_copy(&c.arena, old.object), *status = NULL;
+        struct json *meta = json_get(again, "metadata");
+        json_del(meta, S("resourceVersion"));
+        json_del(meta, S("uid"));
+        err_t e;
+        OK_CALL(json_parse(&c.arena, str_c(shapes[i]), &status, &e), &e);
+        json_set(&c.arena, again, S("status"), status);
+        c.operator_cut = true; /* what the pod had is not given back before there is another one */
+        cluster_do(&c, KUBE_DELETE, &market_allocation_resource, WORLD_NS, "default-a", S(""));
+        cluster_create(&c, &market_allocation_resource, WORLD_NS, again);
+        c.operator_cut = false;
+        world_pass_time(&c, 60);
+        EQ_STR(world_container_cpu(&c, "a", "app"), S("600m/540m"));
+        cluster_stop(&c);
+    }
+}
+
 int main(void)
 {
     return tap_run((struct tap_case[]){
         TAP(a_wish_is_applied_and_verified),
+        TAP(the_event_names_the_numbers_that_decided),
         TAP(nothing_to_do_is_said_once),
         TAP(a_status_that_is_not_so_is_put_right),
         TAP(the_next_resize_waits_five_seconds),
@@ -482,6 +542,7 @@ int main(void)
         TAP(what_belongs_to_another_pod_is_left),
         TAP(conflicts_are_outlived),
         TAP(a_silent_server_is_outlived),
+        TAP(a_status_of_any_shape_is_survived),
         { 0 },
     });
 }

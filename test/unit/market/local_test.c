@@ -97,7 +97,7 @@ static void the_limits_of_the_beginning_come_back(void)
     scene_start(&s, &(struct local_options){ .capacity_milli = 1500 });
     cgroup_world_run(&s.world, 16);
     OK(limit_of(&s, starved) > 200);
-    OK(limit_of(&s, free) > 0); /* whoever had none has a limit now */
+    OK(limit_of(&s, free) > 0); /* a group that had none has a limit now */
     local_free(s.local);
     s.local = NULL;
     EQ_INT(limit_of(&s, starved), 200);

@@ -239,8 +239,9 @@ static void what_the_node_cannot_give_is_not_asked_again(void)
                             "{\"status\":{\"phase\":\"Failed\",\"reason\":\"Infeasible\","
                             "\"infeasibleCPULimit\":\"600m\",\"infeasibleUntil\":\"%s\"}}",
                             until);
-    EQ_INT(patch_sub(&s.c, &podallocation_resource, "default", "default-big", "status", body).code,
-           200);
+    EQ_INT(
+        patch_sub(&s.c, &market_allocation_resource, "default", "default-big", "status", body).code,
+        200);
     pass(&s, 60);
     wanted = milli_of(json_at(allocation(&s, "default-big"), "spec", "desiredCPULimit", NULL));
     OK(wanted < 600 && wanted >= 500);
@@ -286,9 +287,9 @@ static void who_cannot_be_resized_keeps_what_it_has(void)
                             "{\"status\":{\"phase\":\"Failed\",\"reason\":\"Infeasible\","
                             "\"infeasibleCPULimit\":\"%lldm\",\"infeasibleUntil\":\"%s\"}}",
                             (long long)wanted, until);
-    EQ_INT(
-        patch_sub(&s.c, &podallocation_resource, "default", "default-pinned", "status", body).code,
-        200);
+    EQ_INT(patch_sub(&s.c, &market_allocation_resource, "default", "default-pinned", "status", body)
+               .code,
+           200);
     for (int i = 0; i < 20; i++) {
         pass(&s, 10);
         const struct json *spec = json_get(allocation(&s, "default-pinned"), "spec");
@@ -352,8 +353,77 @@ static void a_missed_latency_target_raises_the_limit(void)
     end(&s);
 }
 
+static const struct json *create(struct scene *s, const struct resource *resource, const char *name,
+                                 const char *text)
+{
+    return cluster_do(&s->c, KUBE_CREATE, resource, "default", name, str_c(text)).object;
+}
+
+/* An HPA on utilization divides by the request: only the limit moves, and the status shows why. */
+static void requests_of_an_hpa_are_held(void)
+{
+    struct scene s;
+    unsetenv("MBCAS_LIMIT_OVERCOMMIT");
+    begin(&s);
+    const struct json *set = create(
+        &s, &resource_statefulsets, "web",
+        "{\"apiVersion\":\"apps/v1\",\"kind\":\"StatefulSet\",\"metadata\":{\"name\":\"web\"},"
+        "\"spec\":{\"serviceName\":\"x\",\"selector\":{\"matchLabels\":{\"a\":\"b\"}},"
+        "\"template\":{\"metadata\":{\"labels\":{\"a\":\"b\"}},\"spec\":{\"containers\":[{"
+        "\"name\":\"a\",\"image\":\"i\"}]}}}}");
+    OK(set);
+    OK(create(
+        &s, &resource_hpas, "web",
+        "{\"apiVersion\":\"autoscaling/v2\",\"kind\":\"HorizontalPodAutoscaler\",\"metadata\":{"
+        "\"name\":\"web\"},\"spec\":{\"maxReplicas\":5,\"scaleTargetRef\":{\"apiVersion\":"
+        "\"apps/v1\",\"kind\":\"StatefulSet\",\"name\":\"web\"},\"metrics\":[{\"type\":"
+        "\"Resource\",\"resource\":{\"name\":\"cpu\",\"target\":{\"type\":\"Utilization\","
+        "\"averageUtilization\":90}}}]}}"));
+    add_pod(&s, (struct pod_spec){ "default", "held", NULL, 100, 200, 600, set });
+    add_pod(&s, (struct pod_spec){ "default", "free", NULL, 100, 200, 600 });
+    agent_up(&s);
+    pass(&s, 120);
+    const struct json *held = allocation(&s, "default-held"),
+                      *other = allocation(&s, "default-free");
+    EQ_INT(milli_of(json_at(held, "spec", "desiredCPURequest", NULL)), 100);
+    OK(milli_of(json_at(held, "spec", "desiredCPULimit", NULL)) > 500);
+    OK(milli_of(json_at(other, "spec", "desiredCPURequest", NULL)) > 400);
+    EQ_STR(json_text(json_at(held, "status", "hpaPeace", "state", NULL)), S("Held"));
+    EQ_STR(json_text(json_at(held, "status", "hpaPeace", "hpa", NULL)), S("web"));
+    EQ_STR(json_text(json_at(held, "status", "hpaPeace", "floor", NULL)), S("108m"));
+    EQ_STR(json_text(json_at(other, "status", "hpaPeace", "state", NULL)), S("None"));
+    agent_down(&s);
+    end(&s);
+    setenv("MBCAS_LIMIT_OVERCOMMIT", "1", 1);
+}
+
+/* One annotation took all of a node, and the agent wrote a limit below the request. */
+static void min_cpu_is_bounded(void)
+{
+    struct scene s;
+    unsetenv("MBCAS_LIMIT_OVERCOMMIT");
+    begin(&s);
+    add_pod(&s,
+            (struct pod_spec){ "default", "greedy", "\"mbcas.io/min-cpu\":\"10\"", 200, 500, 300 });
+    add_pod(&s, (struct pod_spec){ "default", "modest", NULL, 100, 300, 260 });
+    agent_up(&s);
+    pass(&s, 300);
+    const struct json *greedy = allocation(&s, "default-greedy"),
+                      *modest = allocation(&s, "default-modest");
+    EQ_STR(json_text(json_at(greedy, "status", "guaranteedCPU", NULL)), S("500m"));
+    EQ_INT(json_len(json_at(greedy, "status", "problems", NULL)), 1); /* above the original limit */
+    OK(milli_of(json_at(modest, "spec", "desiredCPULimit", NULL)) >= 260);
+    OK(milli_of(json_at(modest, "spec", "desiredCPURequest", NULL)) <
+       milli_of(json_at(modest, "spec", "desiredCPULimit", NULL)));
+    EQ_REAL(metric(&s, "mbcas_agent_refused_writes_total "), 0);
+    agent_down(&s);
+    end(&s);
+    setenv("MBCAS_LIMIT_OVERCOMMIT", "1", 1);
+}
+
 int main(void)
 {
+    setenv("MBCAS_LIMIT_OVERCOMMIT", "1", 1); /* the sums below are those of the strict promise */
     return tap_run((struct tap_case[]){ TAP(who_starves_gets_what_another_hoards),
                                         TAP(nothing_is_written_when_nothing_changed),
                                         TAP(only_some_pods_take_part),
@@ -366,5 +436,7 @@ int main(void)
                                         TAP(who_cannot_be_resized_keeps_what_it_has),
                                         TAP(who_waits_for_room_has_an_allocation),
                                         TAP(a_missed_latency_target_raises_the_limit),
+                                        TAP(requests_of_an_hpa_are_held),
+                                        TAP(min_cpu_is_bounded),
                                         { 0 } });
 }

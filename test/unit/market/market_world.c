@@ -103,11 +103,11 @@ void world_set_desired(struct cluster *c, const char *pod, const char *request, 
                         name.p, pod, json_text(json_at(o, "metadata", "uid", NULL)).p, pod, request,
                         limit)
                .p);
-    if (!cluster_get(c, &podallocation_resource, WORLD_NS, name.p))
-        cluster_create(c, &podallocation_resource, WORLD_NS, tree);
+    if (!cluster_get(c, &market_allocation_resource, WORLD_NS, name.p))
+        cluster_create(c, &market_allocation_resource, WORLD_NS, tree);
     else
         world_patch(
-            c, &podallocation_resource, name.p, NULL,
+            c, &market_allocation_resource, name.p, NULL,
             arena_printf(&c->arena,
                          "{\"spec\":{\"desiredCPURequest\":\"%s\",\"desiredCPULimit\":\"%s\"}}",
                          request, limit));
@@ -121,7 +121,7 @@ void world_pass_time(struct cluster *c, int64_t seconds)
 str world_status(struct cluster *c, const char *pod, const char *field)
 {
     str name = arena_printf(&c->arena, "default-%s", pod);
-    const struct json *o = cluster_get(c, &podallocation_resource, WORLD_NS, name.p);
+    const struct json *o = cluster_get(c, &market_allocation_resource, WORLD_NS, name.p);
     return json_text(json_at(o, "status", field, NULL));
 }
 

@@ -100,7 +100,7 @@ static int64_t sum_limits(const struct json *list)
 }
 
 /* What all pods may use together, by their specs and by what is in force. */
-static void look(struct node *n)
+static void observe_node(struct node *n)
 {
     struct arena_mark mark = arena_mark(&n->c.arena);
     struct cluster_answer a = cluster_do(&n->c, KUBE_LIST, &resource_pods, WORLD_NS, NULL, S(""));
@@ -119,7 +119,7 @@ static void watch(struct node *n, int seconds)
     for (int i = 0; i < seconds; i += 5) {
         world_pass_time(&n->c, 5);
         if (!n->c.deaf)
-            look(n);
+            observe_node(n);
     }
 }
 
@@ -138,7 +138,7 @@ static void wish_one(struct node *n, int pod, int64_t limit)
     str name = arena_printf(&n->c.arena, "default-p%d", pod);
     if (n->wished[pod])
         world_patch(
-            &n->c, &podallocation_resource, name.p, NULL,
+            &n->c, &market_allocation_resource, name.p, NULL,
             arena_printf(&n->c.arena,
                          "{\"spec\":{\"desiredCPURequest\":\"%s\",\"desiredCPULimit\":\"%s\"}}",
                          request.p, amount.p));
@@ -181,7 +181,8 @@ static void agrees(struct node *n, int number)
     const char *name = pod_name(n, number);
     const struct json *pod = cluster_get(&n->c, &resource_pods, WORLD_NS, name);
     str allocation_name = arena_printf(&n->c.arena, "default-%s", name);
-    const struct json *a = cluster_get(&n->c, &podallocation_resource, WORLD_NS, allocation_name.p);
+    const struct json *a =
+        cluster_get(&n->c, &market_allocation_resource, WORLD_NS, allocation_name.p);
     int64_t limit = 0;
     quantity_parse_milli(json_text(json_at(a, "spec", "desiredCPULimit", NULL)), &limit, NULL);
     EQ_STR(json_text(json_at(a, "status", "phase", NULL)), S("Applied"));
@@ -200,7 +201,7 @@ static void all_agree(struct node *n)
         agrees(n, i);
     OK(n->most_milli <= CAPACITY);
     struct cluster_answer a =
-        cluster_do(&n->c, KUBE_LIST, &podallocation_resource, WORLD_NS, NULL, S(""));
+        cluster_do(&n->c, KUBE_LIST, &market_allocation_resource, WORLD_NS, NULL, S(""));
     EQ_INT(json_len(json_get(a.object, "items")), n->pods); /* those of ended pods were deleted */
 }
 
@@ -281,7 +282,7 @@ static void a_node_that_says_no(void)
     wish(&n);
     world_pass_time(&n.c, 60);
     n.most_milli = 0;
-    look(&n);
+    observe_node(&n);
     all_agree(&n);
     node_stop(&n);
 }

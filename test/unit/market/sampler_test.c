@@ -36,7 +36,7 @@ static int64_t capacity(void *context)
 
 static void enforce(struct scene *s, struct sampled *pod, int64_t milli)
 {
-    sampled_set_limit(pod, milli, milli);
+    sampler_set_limit(pod, milli, milli);
     s->world.groups[pod - s->pods].cfs.limit_milli = milli;
 }
 
@@ -62,7 +62,7 @@ static void add(struct scene *s, double demand_milli, int64_t limit_milli)
     snprintf(path, sizeof(path), "pod%zu", i);
     cgroup_world_add(&s->world, path, demand_milli, limit_milli);
     sampler_add(s->sampler, &s->pods[i], i);
-    sampled_set_limit(&s->pods[i], limit_milli, limit_milli);
+    sampler_set_limit(&s->pods[i], limit_milli, limit_milli);
 }
 
 static void begin(struct scene *s, int64_t capacity_milli)
@@ -120,7 +120,7 @@ static void put_pressure(struct scene *s, int64_t usec)
     cgroup_files_put(&s->world.files, "pod0/cpu.pressure", text);
 }
 
-static void waiting_for_cpu_is_told_where_the_kernel_tells(void)
+static void waiting_for_cpu_is_reported_where_the_kernel_measures_it(void)
 {
     struct scene s;
     begin(&s, 4000);
@@ -230,12 +230,13 @@ static void a_new_configuration_counts_at_once(void)
 
 int main(void)
 {
-    return tap_run((struct tap_case[]){ TAP(windows_do_not_disturb_each_other),
-                                        TAP(waiting_for_cpu_is_told_where_the_kernel_tells),
-                                        TAP(room_is_kept_for_what_was_asked),
-                                        TAP(who_cannot_be_read_keeps_what_it_has),
-                                        TAP(a_starved_pod_need_not_wait_for_the_slow_round),
-                                        TAP(who_is_found_late_is_found_on_a_busy_node_too),
-                                        TAP(a_new_configuration_counts_at_once),
-                                        { 0 } });
+    return tap_run(
+        (struct tap_case[]){ TAP(windows_do_not_disturb_each_other),
+                             TAP(waiting_for_cpu_is_reported_where_the_kernel_measures_it),
+                             TAP(room_is_kept_for_what_was_asked),
+                             TAP(who_cannot_be_read_keeps_what_it_has),
+                             TAP(a_starved_pod_need_not_wait_for_the_slow_round),
+                             TAP(who_is_found_late_is_found_on_a_busy_node_too),
+                             TAP(a_new_configuration_counts_at_once),
+                             { 0 } });
 }

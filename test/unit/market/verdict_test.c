@@ -201,7 +201,7 @@ static void of_two_for_one_pod_the_first_governs(void)
     struct cluster c;
     world_start_with_pod(&c, POD("a", "", BURSTABLE));
     world_apply_desired(&c, "a", "727m", "808m");
-    cluster_create(&c, &podallocation_resource, WORLD_NS,
+    cluster_create(&c, &market_allocation_resource, WORLD_NS,
                    world_parse_yaml(
                        &c,
                        "{apiVersion: allocation.mbcas.io/v1alpha1, kind: PodAllocation, metadata: "
@@ -211,14 +211,14 @@ static void of_two_for_one_pod_the_first_governs(void)
     world_expect_status(&c, "zzz", "Failed", "Duplicate");
     EQ_STR(world_container_cpu(&c, "a", "app"), S("808m/727m"));
     size_t writes = c.operator_writes;
-    cluster_do(&c, KUBE_DELETE, &podallocation_resource, WORLD_NS, "default-a", S(""));
+    cluster_do(&c, KUBE_DELETE, &market_allocation_resource, WORLD_NS, "default-a", S(""));
     world_pass_time(&c, 10);
     world_enact(&c, "a");
     world_pass_time(&c, 10);
     EQ_STR(world_container_cpu(&c, "a", "app"), S("100m/90m"));
     OK(c.operator_writes - writes < 8); /* the two do not undo each other's resizes */
     const struct json *status =
-        json_get(cluster_get(&c, &podallocation_resource, WORLD_NS, "default-zzz"), "status");
+        json_get(cluster_get(&c, &market_allocation_resource, WORLD_NS, "default-zzz"), "status");
     OK(json_len(json_get(status, "originalResources")) > 0);
     cluster_stop(&c);
 }

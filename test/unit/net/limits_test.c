@@ -20,9 +20,26 @@ static struct http_server *server;
 static int requests_seen, limits_reported;
 static char last_limit[256];
 
+/* A stream that never gives a byte and declares that it keeps a megabyte for its client. */
+static enum stream_more pull_nothing(void *context UNUSED, struct buf *out UNUSED,
+                                     size_t room UNUSED)
+{
+    return STREAM_WAIT;
+}
+
+static void closed(void *context UNUSED, bool complete UNUSED)
+{
+}
+
 static void on_request(void *context UNUSED, struct exchange *x)
 {
     requests_seen++;
+    if (str_eq(exchange_path(x), S("/keeper"))) {
+        struct stream_source source = { .pull = pull_nothing, .closed = closed, .length = -1 };
+        exchange_stream(x, 200, (struct http_headers){ 0 }, &source);
+        exchange_count_source(x, BIG);
+        return;
+    }
     struct buf body = { 0 };
     size_t n = str_eq(exchange_path(x), S("/big"))     ? BIG
                : str_eq(exchange_path(x), S("/block")) ? BLOCK
@@ -263,6 +280,40 @@ static void stale_clients_are_closed_beyond_the_total(void)
     close_server();
 }
 
+static void memory_of_sources_counts(void)
+{
+    enum { PEERS = 6 };
+    open_server((struct http_server_options){ .max_unread_bytes = 4 * BIG });
+    struct raw r[PEERS];
+    for (size_t i = 0; i < PEERS; i++) {
+        raw_connect(&r[i], loop, http_server_port(server));
+        raw_send(&r[i], S("GET /keeper HTTP/1.1\r\nHost: x\r\n\r\n"));
+        turn_for(2);
+    }
+    while (!limits_reported)
+        loop_turn(loop);
+    turn_for(20);
+    OK(r[0].closed && !r[PEERS - 1].closed);
+    EQ_INT(http_server_connections(server), 4);
+    for (size_t i = 0; i < PEERS; i++)
+        raw_close(&r[i]);
+    close_server();
+}
+
+/* An answer above the limit is no fault of its client. */
+static void one_answer_may_exceed_the_total(void)
+{
+    open_server((struct http_server_options){ .max_unread_bytes = BIG / 4 });
+    struct raw r;
+    raw_connect(&r, loop, http_server_port(server));
+    raw_send(&r, S("GET /big HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
+    raw_wait_closed(&r);
+    OK(r.in.n > BIG);
+    EQ_INT(limits_reported, 0);
+    raw_close(&r);
+    close_server();
+}
+
 /* ---- headers and frames */
 
 /* A name of 3,000 bytes that goes into the table once and is then named by one byte each time. */
@@ -434,6 +485,8 @@ int main(void)
                                         TAP(slow_readers_are_served),
                                         TAP(requests_wait_for_their_turn),
                                         TAP(stale_clients_are_closed_beyond_the_total),
+                                        TAP(memory_of_sources_counts),
+                                        TAP(one_answer_may_exceed_the_total),
                                         TAP(headers_that_decompress),
                                         TAP(floods_end_the_connection),
                                         TAP(rapid_resets),

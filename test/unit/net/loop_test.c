@@ -356,7 +356,7 @@ static struct ended run_child(const char *script, struct child_options o)
     return end;
 }
 
-static void children_are_heard(void)
+static void children_report_their_end(void)
 {
     struct ended end = run_child("echo out; echo err >&2; exit 3", (struct child_options){ 0 });
     EQ_INT(end.result.exit_status, 3);
@@ -405,6 +405,42 @@ static void scratch_lives_one_turn(void)
     loop_free(loop);
 }
 
+/* The seconds until a timer on the wall clock fires, of the timerfd with the longest time; -1: there is none. */
+static long long armed_seconds(void)
+{
+    long long most = -1;
+    for (int fd = 0; fd < 256; fd++) {
+        char path[64], line[200];
+        snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+        FILE *info = fopen(path, "re");
+        bool wall = false;
+        while (info && fgets(line, sizeof(line), info)) {
+            long long seconds;
+            wall |= !strcmp(line, "clockid: 0\n");
+            if (wall && sscanf(line, "it_value: (%lld", &seconds) == 1)
+                most = MAX(most, seconds);
+        }
+        if (info)
+            fclose(info);
+    }
+    return most;
+}
+
+static void on_wall_set(void *context)
+{
+    (void)context;
+}
+
+/* A time that comes (it was January 2038) would end in a loop that spins. */
+static void clock_steps_are_awaited_for_ever(void)
+{
+    struct loop *loop = make((struct loop_options){ 0 });
+    struct wall_watch *w = wall_watch_new(loop, on_wall_set, NULL);
+    OK(armed_seconds() > INT64_C(200) * 365 * 86400);
+    wall_watch_free(w);
+    loop_free(loop);
+}
+
 int main(void)
 {
     int result = tap_run((struct tap_case[]){ TAP(timers_fire_in_order),
@@ -418,9 +454,10 @@ int main(void)
                                               TAP(a_short_wait_is_spent_awake),
                                               TAP(signals_arrive),
                                               TAP(descriptors_are_watched),
-                                              TAP(children_are_heard),
+                                              TAP(children_report_their_end),
                                               TAP(children_are_bounded),
                                               TAP(scratch_lives_one_turn),
+                                              TAP(clock_steps_are_awaited_for_ever),
                                               { 0 } });
     buf_done(&trace);
     return result;

@@ -1,6 +1,8 @@
 /* The server against clients that pipeline, are slow, break the protocol or exceed limits. */
 #include "raw.h"
 
+#include "net/http_client.h"
+
 static struct loop *loop;
 static struct http_server *server;
 static int requests_seen, closed_streams;
@@ -351,6 +353,54 @@ static void unusable_addresses(void)
     close_server();
 }
 
+static void on_own_address(void *context, struct exchange *x)
+{
+    exchange_answer(x, 200, (struct http_headers){ 0 }, str_c(context));
+}
+
+static void on_page(void *context, const struct http_response *response, const err_t *failure)
+{
+    char *text = context;
+    snprintf(text, 16, STR_FMT, STR_ARG(failure ? S("failed") : response->body));
+}
+
+/* In virtual time no connection leaves the process, and still each address has its own server. */
+static void servers_of_one_port_in_virtual_time(void)
+{
+    static char addresses[2][16] = { "127.0.0.1", "127.77.0.2" };
+    struct http_server *servers[2];
+    uint16_t port = 0;
+    err_t e;
+    OK_CALL(loop_new(&(struct loop_options){ .time = LOOP_VIRTUAL }, &loop, &e), &e);
+    for (size_t i = 0; i < 2; i++) {
+        struct http_server_options o = { .on_request = on_own_address,
+                                         .context = addresses[i],
+                                         .address = addresses[i],
+                                         .port = port };
+        OK_CALL(http_server_new(loop, &o, &servers[i], &e), &e);
+        port = http_server_port(servers[i]);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        struct http_client *client;
+        char url[64], text[16] = "";
+        snprintf(url, sizeof(url), "http://%s:%u", addresses[i], port);
+        OK_CALL(http_client_new(loop, &(struct http_client_options){ .url = str_c(url) }, &client,
+                                &e),
+                &e);
+        http_client_fetch(client, &(struct http_fetch){ .method = S("GET"),
+                                                        .target = S("/"),
+                                                        .on_done = on_page,
+                                                        .context = text });
+        while (!*text)
+            loop_turn(loop);
+        EQ_STR(str_c(text), str_c(addresses[i]));
+        http_client_free(client);
+    }
+    http_server_free(servers[0]);
+    http_server_free(servers[1]);
+    loop_free(loop);
+}
+
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /* HTTP/2: garbage after the preface gets GOAWAY, and the connection ends. */
@@ -385,6 +435,53 @@ static void http2_slow_body(void)
     close_server();
 }
 
+static bool drained;
+
+static void on_drained(void *context UNUSED)
+{
+    drained = true;
+}
+
+/* None of the clients closes its end: a server that waited for them took two seconds to stop, or ten for one that had
+ * not sent a byte. */
+static void draining_closes_idle_connections_at_once(void)
+{
+    struct raw silent, kept, http2, busy;
+    open_server((struct http_server_options){ 0 });
+    dial(&silent);
+    dial(&kept);
+    raw_send(&kept, S("GET /kept HTTP/1.1\r\nHost: x\r\n\r\n"));
+    OK(raw_wait(&kept, S("/kept")));
+    dial(&http2);
+    raw_send(&http2, str_c(preface));
+    raw_send(&http2, (str){ "\0\0\0\4\0\0\0\0\0", 9 }); /* SETTINGS */
+    OK(raw_wait(&http2, (str){ "\0\0\0\4\1", 5 }));     /* its acknowledgement */
+    dial(&busy);
+    raw_send(&busy, S("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n"));
+    while (!waiting_count)
+        loop_turn(loop);
+    drained = false;
+    int64_t begun = loop_mono_ns(loop);
+    http_server_drain(server, 60 * NS_PER_S, on_drained, NULL);
+    while (http_server_connections(server) > 1)
+        loop_turn(loop);
+    OK(loop_mono_ns(loop) - begun < NS_PER_S);
+    raw_wait_closed(&silent);
+    raw_wait_closed(&kept);
+    raw_wait_closed(&http2);
+    OK(raw_has(&http2, (str){ "\0\0\10\7\0", 5 })); /* GOAWAY */
+    OK(!drained && !busy.closed);
+    exchange_answer(waiting[0], 200, (struct http_headers){ 0 }, S("in time"));
+    OK(raw_wait(&busy, S("in time")));
+    raw_close(&busy);
+    while (!drained)
+        loop_turn(loop);
+    raw_close(&silent);
+    raw_close(&kept);
+    raw_close(&http2);
+    close_server();
+}
+
 int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(byte_by_byte),
@@ -401,7 +498,9 @@ int main(void)
                                         TAP(connection_limit),
                                         TAP(refusals_in_own_words),
                                         TAP(unusable_addresses),
+                                        TAP(servers_of_one_port_in_virtual_time),
                                         TAP(http2_garbage),
                                         TAP(http2_slow_body),
+                                        TAP(draining_closes_idle_connections_at_once),
                                         { 0 } });
 }

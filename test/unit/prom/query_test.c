@@ -81,7 +81,7 @@ static void on_done(void *context, const struct prom_result *result, const err_t
     }
 }
 
-static void start(const struct step *steps, struct prom_client_options options)
+static void start_client(const struct step *steps, struct prom_client_options options)
 {
     memset(&t, 0, sizeof(t));
     t.steps = steps;
@@ -125,7 +125,7 @@ static const struct step ANSWERS[] = { { 200, VECTOR }, { 0 } };
 
 static void asks_an_instant_query(void)
 {
-    start(ANSWERS, (struct prom_client_options){ .token = S(" secret\n") });
+    start_client(ANSWERS, (struct prom_client_options){ .token = S(" secret\n") });
     ask((struct prom_query){ .promql = S("a{b=\"c d\"}+1"), .time_ms = 1767611744005 });
     EQ_INT(t.done, 0);
     wait_for(&t.done, 1);
@@ -140,7 +140,7 @@ static void asks_an_instant_query(void)
 
 static void asks_a_range_query(void)
 {
-    start(ANSWERS, (struct prom_client_options){ 0 });
+    start_client(ANSWERS, (struct prom_client_options){ 0 });
     ask((struct prom_query){ .start_ms = 1000, .end_ms = 61500, .step_ms = 15000 });
     wait_for(&t.done, 1);
     EQ_STR(str_c(t.path), S("/api/v1/query_range"));
@@ -158,7 +158,7 @@ static void gets_where_it_may_not_post(void)
     memset(text, 'a', sizeof(text));
     for (size_t i = 0; i < countof(refusals); i++) {
         struct step steps[] = { { refusals[i], "" }, { 200, VECTOR }, { 0 } };
-        start(steps, (struct prom_client_options){ 0 });
+        start_client(steps, (struct prom_client_options){ 0 });
         int64_t before = loop_mono_ns(t.loop);
         ask((struct prom_query){ .promql = S("a b"), .time_ms = 1500 });
         wait_for(&t.done, 1);
@@ -178,7 +178,7 @@ static void gets_where_it_may_not_post(void)
         stop();
     }
     static const struct step never[] = { { 403, "" }, { 0 } };
-    start(never, (struct prom_client_options){ .retry = { 2, NS_PER_S, 1, 0 } });
+    start_client(never, (struct prom_client_options){ .retry = { 2, NS_PER_S, 1, 0 } });
     ask((struct prom_query){ 0 });
     wait_for(&t.done, 1);
     EQ_INT(t.requests, 3); /* a POST and two GETs */
@@ -200,7 +200,7 @@ static void tries_again_with_growing_pauses(void)
                                          { 500, "{\"status\":\"error\",\"error\":\"x\"}" },
                                          { 200, VECTOR },
                                          { 0 } };
-    start(steps, (struct prom_client_options){ 0 });
+    start_client(steps, (struct prom_client_options){ 0 });
     ask((struct prom_query){ 0 });
     wait_for(&t.done, 1);
     EQ_INT(t.requests, 4);
@@ -218,14 +218,15 @@ static void gives_up_with_the_last_failure(void)
         { 503, "{\"status\":\"error\",\"errorType\":\"timeout\",\"error\":\"query timed out\"}" },
         { 0 }
     };
-    start(steps, (struct prom_client_options){ 0 });
+    start_client(steps, (struct prom_client_options){ 0 });
     ask((struct prom_query){ 0 });
     wait_for(&t.done, 1);
     EQ_INT(t.requests, 5);
     OK(strstr(t.failure.text, "(timeout): query timed out"));
     stop();
     static const struct step plain[] = { { 503, "busy" }, { 0 } };
-    start(plain, (struct prom_client_options){
+    start_client(plain,
+                 (struct prom_client_options){
                      .retry = { .attempts = 2, .first_ns = NS_PER_S, .factor = 1, .jitter = 0 } });
     ask((struct prom_query){ 0 });
     wait_for(&t.done, 1);
@@ -240,7 +241,7 @@ static void does_not_repeat_a_wrong_query(void)
         { 400, "{\"status\":\"error\",\"errorType\":\"bad_data\",\"error\":\"parse error\"}" },
         { 0 }
     };
-    start(steps, (struct prom_client_options){ 0 });
+    start_client(steps, (struct prom_client_options){ 0 });
     ask((struct prom_query){ 0 });
     wait_for(&t.done, 1);
     EQ_INT(t.requests, 1);
@@ -251,7 +252,7 @@ static void does_not_repeat_a_wrong_query(void)
 static void ends_in_time(void)
 {
     static const struct step silent[] = { { 0, "" }, { 0 } };
-    start(silent, (struct prom_client_options){ 0 });
+    start_client(silent, (struct prom_client_options){ 0 });
     int64_t before = loop_mono_ns(t.loop);
     ask((struct prom_query){ 0 });
     wait_for(&t.done, 1);
@@ -269,7 +270,7 @@ static void ends_in_time(void)
     stop();
     /* The third pause would end after the deadline: it is not waited for. */
     static const struct step busy[] = { { 503, "" }, { 0 } };
-    start(busy, (struct prom_client_options){ .timeout_ns = 3 * NS_PER_S });
+    start_client(busy, (struct prom_client_options){ .timeout_ns = 3 * NS_PER_S });
     before = loop_mono_ns(t.loop);
     ask((struct prom_query){ 0 });
     wait_for(&t.done, 1);
@@ -284,7 +285,7 @@ static void what_hangs_is_passed(void)
     enum { ASKED = 300, AT_ONCE = 128 };
     static const struct step silent[] = { { 0, "" }, { 0 } };
     struct prom_call *calls[ASKED];
-    start(silent, (struct prom_client_options){ 0 });
+    start_client(silent, (struct prom_client_options){ 0 });
     int64_t before = loop_mono_ns(t.loop);
     for (int i = 0; i < ASKED; i++)
         calls[i] = ask((struct prom_query){ 0 });
@@ -314,7 +315,7 @@ static void what_hangs_is_passed(void)
 static void suspect_queries_delay_no_others(void)
 {
     enum { HUNG = 3000, WELL = 50, PLACES = 1024 };
-    start(ANSWERS, (struct prom_client_options){ 0 });
+    start_client(ANSWERS, (struct prom_client_options){ 0 });
     for (int round = 0; round < 3; round++) {
         int64_t before = loop_mono_ns(t.loop);
         t.done = t.good = 0;
@@ -342,7 +343,7 @@ static void suspect_queries_delay_no_others(void)
 static void doubts_end_with_an_answer(void)
 {
     enum { PLACES = 384 };
-    start(ANSWERS, (struct prom_client_options){ 0 });
+    start_client(ANSWERS, (struct prom_client_options){ 0 });
     int64_t before = loop_mono_ns(t.loop);
     ask((struct prom_query){ .suspect = true });
     wait_for(&t.good, 1);
@@ -381,7 +382,7 @@ static void reads_the_token_again(void)
     close(fd);
     write_file(path, "one\n");
     static const struct step steps[] = { { 401, "" }, { 200, VECTOR }, { 0 } };
-    start(steps, (struct prom_client_options){ .token_file = path });
+    start_client(steps, (struct prom_client_options){ .token_file = path });
     ask((struct prom_query){ 0 });
     wait_for(&t.requests, 1);
     EQ_STR(str_c(t.token), S("Bearer one"));
@@ -403,8 +404,8 @@ static void reads_the_token_again(void)
 
 static void bounds_the_answer(void)
 {
-    start(ANSWERS,
-          (struct prom_client_options){ .max_body_bytes = 50, .retry = { .attempts = 1 } });
+    start_client(ANSWERS,
+                 (struct prom_client_options){ .max_body_bytes = 50, .retry = { .attempts = 1 } });
     ask((struct prom_query){ 0 });
     wait_for(&t.done, 1);
     EQ_INT(t.failure.code, EMSGSIZE);
@@ -415,7 +416,7 @@ static void bounds_the_answer(void)
 static void can_be_cancelled(void)
 {
     static const struct step steps[] = { { 0, "" }, { 503, "" }, { 0 } };
-    start(steps, (struct prom_client_options){ 0 });
+    start_client(steps, (struct prom_client_options){ 0 });
     struct prom_call *waiting = ask((struct prom_query){ 0 });
     wait_for(&t.requests, 1);
     prom_call_cancel(waiting);
@@ -436,8 +437,8 @@ static void can_be_cancelled(void)
 
 static void reports_an_unreachable_server(void)
 {
-    start(ANSWERS, (struct prom_client_options){ .url = S("http://127.0.0.1:1"),
-                                                 .retry = { .attempts = 1 } });
+    start_client(ANSWERS, (struct prom_client_options){ .url = S("http://127.0.0.1:1"),
+                                                        .retry = { .attempts = 1 } });
     ask((struct prom_query){ 0 });
     wait_for(&t.done, 1);
     OK(strstr(t.failure.text, "no response from Prometheus"));

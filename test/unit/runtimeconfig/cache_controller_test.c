@@ -82,6 +82,26 @@ static void a_volume_lost_by_hand_is_made_and_filled_anew(void)
     cluster_stop(&c);
 }
 
+/* The finished job of the old volume is still there. */
+static void a_new_volume_is_filled_again(void)
+{
+    struct cluster c;
+    begin_cache(&c);
+    aim_test_set_status(&c, &aim_resource_jobs, ns, job, DONE);
+    WORD(AIM_MODEL_CACHE, model_cache, "Available");
+    str old = json_text(json_at(get(&c, &aim_resource_jobs, job), "metadata", "uid", NULL));
+    delete (&c, &aim_resource_claims, claim);
+    aim_test_set_status(&c, &aim_resource_claims, ns, claim, "{phase: Bound}");
+    cluster_until(&c, cluster_now(&c) + 30);
+    WORD(AIM_MODEL_CACHE, model_cache, "Progressing");
+    WORD(AIM_TEMPLATE_CACHE, "warm", "Progressing");
+    const struct json *next = get(&c, &aim_resource_jobs, job);
+    OK(next && !str_eq(json_text(json_at(next, "metadata", "uid", NULL)), old));
+    aim_test_set_status(&c, &aim_resource_jobs, ns, job, DONE);
+    WORD(AIM_TEMPLATE_CACHE, "warm", "Available");
+    cluster_stop(&c);
+}
+
 static void caches_are_shared_and_not_made_twice(void)
 {
     struct cluster c;
@@ -238,6 +258,7 @@ int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(a_failed_download_is_reported_and_retried),
                                         TAP(a_volume_lost_by_hand_is_made_and_filled_anew),
+                                        TAP(a_new_volume_is_filled_again),
                                         TAP(caches_are_shared_and_not_made_twice),
                                         TAP(a_name_that_is_taken_is_left_alone),
                                         TAP(storage_follows_its_precedence_and_stays),

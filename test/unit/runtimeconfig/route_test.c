@@ -77,7 +77,7 @@ static void count(void *context, struct aim_claim_holder *holder)
 static void the_oldest_has_a_place(void)
 {
     struct aim_claims c = { 0 };
-    int told = 0;
+    int notified = 0;
     struct aim_claim_place here = { S("g"), S("gw"), S(""), S("/a") }, below = here, section = here;
     below.path = S("/a/b");
     section.section = S("https");
@@ -87,26 +87,26 @@ static void the_oldest_has_a_place(void)
                             foreign = {
                                 .ns = S("n"), .name = S("f"), .foreign = true, .created_ns = 5
                             };
-    aim_claims_set(&c, &young, &here, 1, count, &told);
-    EQ_INT(told, 0);
+    aim_claims_set(&c, &young, &here, 1, count, &notified);
+    EQ_INT(notified, 0);
     OK(!aim_claims_find_older(&c, &young, &here));
-    aim_claims_set(&c, &old, &section, 1, count, &told);
-    EQ_INT(told, 1);
+    aim_claims_set(&c, &old, &section, 1, count, &notified);
+    EQ_INT(notified, 1);
     OK(aim_claims_find_older(&c, &young, &here) == &old);
     OK(!aim_claims_find_older(&c, &old, &section));
-    aim_claims_set(&c, &old, &section, 1, count, &told); /* the same: no notification */
-    EQ_INT(told, 1);
-    aim_claims_set(&c, &old, NULL, 0, count, &told);
-    EQ_INT(told, 2);
-    aim_claims_set(&c, &twin, &here, 1, count, &told);
+    aim_claims_set(&c, &old, &section, 1, count, &notified); /* the same: no notification */
+    EQ_INT(notified, 1);
+    aim_claims_set(&c, &old, NULL, 0, count, &notified);
+    EQ_INT(notified, 2);
+    aim_claims_set(&c, &twin, &here, 1, count, &notified);
     OK(aim_claims_find_older(&c, &young, &here) == &twin); /* of equals the smaller name */
-    aim_claims_set(&c, &twin, NULL, 0, count, &told);
-    aim_claims_set(&c, &foreign, &here, 1, count, &told);
+    aim_claims_set(&c, &twin, NULL, 0, count, &notified);
+    aim_claims_set(&c, &foreign, &here, 1, count, &notified);
     OK(aim_claims_find_older(&c, &young, &here) == &foreign); /* it has no route yet */
     young.routed_ns = 4;
     OK(!aim_claims_find_older(&c, &young, &here));
     str above;
-    aim_claims_set(&c, &old, &below, 1, count, &told);
+    aim_claims_set(&c, &old, &below, 1, count, &notified);
     OK(aim_claims_find_above(&c, &old, &below, &above));
     EQ_STR(above, S("/a"));
     OK(!aim_claims_find_above(&c, &young, &here, &above));
@@ -114,7 +114,7 @@ static void the_oldest_has_a_place(void)
        !aim_claims_has_gateway(&old, S("g"), S("g")));
     struct aim_claim_holder *all[] = { &old, &young, &foreign };
     for (size_t i = 0; i < countof(all); i++)
-        aim_claims_set(&c, all[i], NULL, 0, count, &told);
+        aim_claims_set(&c, all[i], NULL, 0, count, &notified);
     aim_claims_done(&c);
 }
 
@@ -137,7 +137,14 @@ static void what_a_foreign_route_takes(void)
     EQ_STR(p.at[0].path, S("/"));
     p = aim_route_paths(&a,
                         tree(&a, "{spec: {hostnames: [x], parentRefs: [{name: g}], rules: [{}]}}"));
-    EQ_INT(p.n, 0);
+    EQ_INT(p.n, 1); /* only for that host name */
+    EQ_STR(p.at[0].host, S("x"));
+    p = aim_route_paths(&a,
+                        tree(&a, "{spec: {parentRefs: [{name: g}], rules: [{matches: [{headers: "
+                                 "[{name: X-Model, value: a/b}]}, {path: {value: /c}, headers: "
+                                 "[{name: x, value: y}]}]}]}}"));
+    EQ_INT(p.n, 1); /* a header on every path, but not one on some */
+    EQ_STR(p.at[0].header, S("x-model: a/b"));
 }
 
 static void where_a_gateway_is(void)

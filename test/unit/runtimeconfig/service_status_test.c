@@ -16,6 +16,10 @@ static struct json *parse(struct arena *a, const char *yaml)
 static struct aim_service_facts running(void)
 {
     return (struct aim_service_facts){
+        .config = SERVICE_CONFIG_FOUND,
+        .route = { .state = SERVICE_ROUTE_OFF },
+        .model = { .state = SERVICE_MODEL_READY },
+        .cache = SERVICE_CACHE_OFF,
         .template = { .state = SERVICE_TEMPLATE_READY, .name = S("t"), .found = true },
         .runtime = { .found = true, .ready = true },
     };
@@ -33,7 +37,9 @@ static void a_cache_comes_before_the_runtime(void)
         { SERVICE_CACHE_WARMING, false, "Starting", "CacheWarming" },
         { SERVICE_CACHE_FAILED, false, "Degraded", "CacheFailed" },
         { SERVICE_CACHE_WARM, false, "Starting", "CreatingRuntime" },
-        { SERVICE_CACHE_FAILED, true, "Running", "RuntimeReady" }, /* what runs goes on */
+        { SERVICE_CACHE_WAITING, true, "Starting", "WaitingForCache" },
+        { SERVICE_CACHE_FAILED, true, "Degraded", "CacheFailed" }, /* and what runs goes on */
+        { SERVICE_CACHE_WARM, true, "Running", "RuntimeReady" },
     };
     for (size_t i = 0; i < countof(t); i++) {
         struct aim_service_facts f = running();
@@ -42,7 +48,22 @@ static void a_cache_comes_before_the_runtime(void)
         struct aim_service_answer answer = aim_service_status(&a, &f);
         EQ_STR(str_c(answer.status), str_c(t[i].status));
         EQ_STR(answer.conditions[SERVICE_READY].reason, str_c(t[i].reason));
+        EQ_INT(answer.conditions[SERVICE_RUNTIME_READY].truth,
+               t[i].found ? SERVICE_TRUE : SERVICE_FALSE);
     }
+}
+
+static void a_lost_volume_leaves_the_runtime_condition_alone(void)
+{
+    auto_arena struct arena a = { 0 };
+    struct aim_service_facts f = running();
+    f.volume_lost = S("PersistentVolumeClaim \"x\" lost its volume");
+    struct aim_service_answer answer = aim_service_status(&a, &f);
+    EQ_STR(str_c(answer.status), S("Degraded"));
+    EQ_STR(answer.conditions[SERVICE_FAILURE].reason, S("PVCLost"));
+    EQ_STR(answer.conditions[SERVICE_READY].message, f.volume_lost);
+    EQ_STR(answer.conditions[SERVICE_RUNTIME_READY].reason, S("RuntimeReady"));
+    EQ_INT(answer.conditions[SERVICE_SERVING].truth, SERVICE_TRUE);
 }
 
 static void a_failing_server_has_ten_seconds(void)
@@ -65,7 +86,7 @@ static void a_missing_configuration_degrades_whatever_else_is_wrong(void)
 {
     auto_arena struct arena a = { 0 };
     struct aim_service_facts f = running();
-    f.config_missing = true;
+    f.config = SERVICE_CONFIG_MISSING;
     f.config_message = S("gone");
     f.model.state = SERVICE_MODEL_WAITING;
     f.model.reason = S("ModelPending");
@@ -83,19 +104,22 @@ static void laws_hold_for_any_facts(void)
     for (int i = 0; i < 5000; i++) {
         auto_arena struct arena a = { 0 };
         struct aim_service_facts f = {
-            .config_missing = random_below(&r, 6) == 0,
+            .config = random_below(&r, 6) ? SERVICE_CONFIG_FOUND : SERVICE_CONFIG_MISSING,
             .config_message = S("gone"),
-            .route = { .state = (enum aim_service_route_state)random_below(&r, SERVICE_ROUTE_N) },
-            .model = { (enum aim_service_model_state)(random_below(&r, 3) ? 0
-                                                                          : random_below(&r, 6)),
+            .route = { .state = (enum aim_service_route_state)(
+                           1 + random_below(&r, SERVICE_ROUTE_N - 1)) },
+            .model = { random_below(&r, 3)
+                           ? SERVICE_MODEL_READY
+                           : (enum aim_service_model_state)random_below(&r, SERVICE_MODEL_N),
                        S("ModelX"), S("words") },
-            .template = { .state = (enum aim_service_template_state)(
-                              random_below(&r, 3) ? 0 : random_below(&r, 9)),
+            .template = { .state = random_below(&r, 3) ? SERVICE_TEMPLATE_READY
+                                                       : (enum aim_service_template_state)
+                                                             random_below(&r, SERVICE_TEMPLATE_N),
                           .name = S("t"),
                           .found = true,
                           .reason = S("TemplateX"),
                           .message = S("words") },
-            .cache = (enum aim_service_cache_state)random_below(&r, 5),
+            .cache = (enum aim_service_cache_state)random_below(&r, SERVICE_CACHE_N),
             .runtime = { .found = random_below(&r, 2), .ready = random_below(&r, 2) },
         };
         f.runtime.ready = f.runtime.ready && f.runtime.found;
@@ -104,16 +128,36 @@ static void laws_hold_for_any_facts(void)
         bool is_running = !strcmp(x.status, "Running"), failed = !strcmp(x.status, "Failed");
         OK((c[SERVICE_READY].truth == SERVICE_TRUE) == is_running);
         OK(!is_running || c[SERVICE_FAILURE].truth == SERVICE_FALSE);
+        bool read = c[SERVICE_READY].truth != SERVICE_UNKNOWN;
         OK(!failed || c[SERVICE_PROGRESSING].truth == SERVICE_FALSE);
         OK(!failed || c[SERVICE_FAILURE].truth == SERVICE_TRUE);
+        OK((c[SERVICE_SERVING].truth == SERVICE_TRUE) == (f.runtime.found && f.runtime.ready));
         for (int type = 0; type < SERVICE_CONDITION_N; type++)
             OK(c[type].truth == SERVICE_ABSENT || (c[type].reason.n && c[type].message.n));
         f.old =
             parse(&a, "{status: Failed, conditions: [{type: Failure, status: 'True', reason: Old, "
                       "message: old}]}");
         struct aim_service_answer y = aim_service_status(&a, &f);
-        EQ_STR(str_c(y.status), str_c(x.status));
+        EQ_STR(str_c(y.status), str_c(read ? x.status : "Failed")); /* unread: the word stays */
         OK(!str_eqc(y.conditions[SERVICE_FAILURE].reason, "Old"));
+    }
+}
+
+/* Nothing that was not read is taken for good: the word stays, and Ready is Unknown. */
+static void unread_facts_conclude_nothing(void)
+{
+    auto_arena struct arena a = { 0 };
+    struct aim_service_facts some[] = { running(), running(), running(), running(), { 0 } };
+    some[0].config = SERVICE_CONFIG_UNKNOWN;
+    some[1].model.state = SERVICE_MODEL_UNKNOWN;
+    some[2].template.state = SERVICE_TEMPLATE_UNKNOWN;
+    some[3].route.state = SERVICE_ROUTE_UNKNOWN;
+    for (size_t i = 0; i < countof(some); i++) {
+        some[i].old = parse(&a, "{status: Starting}");
+        struct aim_service_answer x = aim_service_status(&a, &some[i]);
+        EQ_STR(str_c(x.status), S("Starting"));
+        EQ_INT(x.conditions[SERVICE_READY].truth, SERVICE_UNKNOWN);
+        EQ_STR(x.conditions[SERVICE_READY].reason, S("NotObserved"));
     }
 }
 
@@ -131,8 +175,10 @@ int main(void)
     return tap_run(
         (struct tap_case[]){ TAP(a_cache_comes_before_the_runtime),
                              TAP(a_failing_server_has_ten_seconds),
+                             TAP(a_lost_volume_leaves_the_runtime_condition_alone),
                              TAP(a_missing_configuration_degrades_whatever_else_is_wrong),
                              TAP(laws_hold_for_any_facts),
+                             TAP(unread_facts_conclude_nothing),
                              TAP(pull_errors_are_distinguished),
                              { 0 } });
 }

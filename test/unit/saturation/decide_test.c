@@ -1,6 +1,7 @@
 /* Laws of a decision, over random models: bounds, order, rest on a constant load, and no replica taken
  * away that the load needs. The load is spread evenly over what is there, as a gateway would. */
 #include "base/random.h"
+#include "saturation/config_core.h"
 #include "saturation/decide_core.h"
 #include "tap.h"
 
@@ -217,9 +218,43 @@ static void a_constant_load_comes_to_rest(void)
     }
 }
 
+/* An idle model of four replicas, the last of which were added 20 s ago. */
+static int shrink_after_growth(double took)
+{
+    auto_arena struct arena a = { 0 };
+    struct sat_state state = {
+        .variant = names[0], .current = 4, .desired = 4, .min = 1, .max = 8, .cost = 1
+    };
+    struct sat_replica replicas[4];
+    for (size_t i = 0; i < countof(replicas); i++)
+        replicas[i] = (struct sat_replica){
+            .pod = pods[0], .variant = names[0], .cost = 1, .kv_usage = 0.01
+        };
+    struct decide_memory memory = { .grown_at = 100 };
+    struct decide_input in = { .rules = DECIDE_BY_NEED,
+                               .mode = DECIDE_CAPACITY,
+                               .config = sat_config_builtin,
+                               .replicas = replicas,
+                               .replica_n = countof(replicas),
+                               .states = &state,
+                               .state_n = 1,
+                               .memory = &memory,
+                               .now = 120,
+                               .start_delay = took };
+    return decide_model(&a, &in).at[0].target;
+}
+
+static void replicas_are_held_for_their_own_start_delay(void)
+{
+    OK(shrink_after_growth(0) == 4); /* not known: two minutes */
+    OK(shrink_after_growth(60) == 4);
+    OK(shrink_after_growth(8) < 4);
+}
+
 int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(bounds_hold_and_every_answer_has_a_reason),
+                                        TAP(replicas_are_held_for_their_own_start_delay),
                                         TAP(nothing_shrinks_below_the_load),
                                         TAP(order_does_not_matter),
                                         TAP(a_constant_load_comes_to_rest),

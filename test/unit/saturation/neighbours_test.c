@@ -109,7 +109,7 @@ static void replicas_that_never_come_are_not_waited_for(void)
 }
 
 /* Servers of something else: they answer, but not about this model. */
-static void servers_of_another_model_say_nothing(void)
+static void servers_of_another_model_do_not_count(void)
 {
     struct models w;
     models_web(&w, 2, 0.6, 1, "");
@@ -138,7 +138,7 @@ static void forget_workload(struct models *w, const char *name)
 
 /* Another workload under the name of one that is gone: neither the old target nor the changes that were made
  * count for it. With a list in between, there was no event for the deletion and the creation. */
-static void a_new_workload_begins_anew(void)
+static void a_new_workload_starts_from_its_own_state(void)
 {
     for (int relist = 0; relist < 2; relist++) {
         struct models w;
@@ -169,7 +169,7 @@ static void a_new_workload_begins_anew(void)
 }
 
 /* Something that is going away is treated as gone, though it can still be seen. */
-static void what_is_being_deleted_counts_no_more(void)
+static void what_is_being_deleted_does_not_count(void)
 {
     struct models w;
     static const char hold[] = "{\"metadata\":{\"finalizers\":[\"example.com/hold\"]}}";
@@ -181,8 +181,8 @@ static void what_is_being_deleted_counts_no_more(void)
     models_stop(&w);
 
     models_web(&w, 2, 0.6, 1, "");
-    models_patch(&w, &variant_resource, "web", NULL, str_c(hold));
-    cluster_do(&w.c, KUBE_DELETE, &variant_resource, MODELS_NS, "web", S(""));
+    models_patch(&w, &saturation_variant_resource, "web", NULL, str_c(hold));
+    cluster_do(&w.c, KUBE_DELETE, &saturation_variant_resource, MODELS_NS, "web", S(""));
     models_pass(&w, 31);
     EQ_REAL(MODELS_GAUGE(&w, "wva_desired_replicas", "web", "llm", "A100"), -1);
     size_t writes = w.c.operator_writes;
@@ -190,275 +190,6 @@ static void what_is_being_deleted_counts_no_more(void)
     models_pass(&w, 100);
     EQ_INT((int64_t)(w.c.operator_writes - writes), 0);
     models_stop(&w);
-}
-
-static void hpa(struct models *w, const char *ns, const char *kind, int min, int max)
-{
-    models_create(
-        w, &resource_hpas, ns,
-        arena_printf(&w->c.arena,
-                     "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: "
-                     "web-%s}, spec: {minReplicas: %d, maxReplicas: %d, scaleTargetRef: "
-                     "{apiVersion: apps/v1, kind: %s, name: web}, metrics: [{type: Resource, "
-                     "resource: {name: cpu, target: {type: Utilization, averageUtilization: "
-                     "50}}}]}}",
-                     *kind == 'D' ? "deployment" : "statefulset", min, max, kind));
-}
-
-/* A step of 21 would be noise to it; its least number does not lower the variant's own. */
-static void an_hpa_is_given_what_it_will_follow(void)
-{
-    struct models w;
-    models_begin(&w);
-    models_workload(&w, "web", 20);
-    models_variant(&w, "web", "A100", "10", "minReplicas: 3,");
-    hpa(&w, MODELS_NS, "Deployment", 1, 50);
-    models_load(&w, "web", 0.72, 0);
-    models_operate(&w, NULL);
-    models_pass(&w, 2);
-    EQ_INT(models_desired(&w, "web"), 23);
-    models_patch(&w, &resource_hpas, "web-deployment", NULL,
-                 S("{\"spec\":{\"behavior\":{\"scaleUp\":{\"tolerance\":\"300m\"}}}}"));
-    models_pass(&w, 400); /* it has not followed, and would take 26 for noise */
-    EQ_INT(models_desired(&w, "web"), 27);
-    models_patch(&w, &resource_hpas, "web-deployment", NULL,
-                 S("{\"spec\":{\"behavior\":{\"scaleUp\":{\"tolerance\":\"5\"}}}}"));
-    models_pass(&w, 400); /* not 121 */
-    EQ_INT(models_desired(&w, "web"), 21);
-    models_scale(&w, "web", 21);
-    models_load(&w, "web", 0.01, 0);
-    models_pass(&w, 100);
-    EQ_INT(models_desired(&w, "web"), 3);
-    models_stop(&w);
-}
-
-/* Of the same name, but in another namespace, or for a workload of another kind. */
-static void bounds_of_others_do_not_count(void)
-{
-    struct models w;
-    models_begin(&w);
-    models_workload(&w, "web", 2);
-    models_variant(&w, "web", "A100", "10", "");
-    hpa(&w, MODELS_HOME, "Deployment", 1, 2);
-    hpa(&w, MODELS_NS, "StatefulSet", 1, 2);
-    models_load(&w, "web", 0.9, 9);
-    models_operate(&w, NULL);
-    models_pass(&w, 2);
-    EQ_INT(models_desired(&w, "web"), 4);
-    models_stop(&w);
-}
-
-static void a_statefulset_is_scaled_too(void)
-{
-    struct models w;
-    models_begin(&w);
-    models_create(
-        &w, &resource_statefulsets, MODELS_NS,
-        S("{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: web}, spec: "
-          "{replicas: 2, serviceName: web, selector: {matchLabels: {app: web}}, template: "
-          "{metadata: {labels: {app: web}}, spec: {containers: [{name: vllm, image: "
-          "vllm}]}}}}"));
-    for (int i = 0; i < 2; i++)
-        models_pod(&w, "web", true);
-    models_patch(&w, &resource_statefulsets, "web", "status",
-                 S("{\"status\":{\"replicas\":2,\"readyReplicas\":2}}"));
-    models_create(
-        &w, &variant_resource, MODELS_NS,
-        S("{apiVersion: llmd.ai/v1alpha1, kind: VariantAutoscaling, metadata: {name: web, labels: "
-          "{inference.optimization/acceleratorName: A100}}, spec: {modelID: llama, actuation: "
-          "Scale, scaleTargetRef: {kind: StatefulSet, name: web}}}"));
-    models_load(&w, "web", 0.9, 9);
-    models_operate(&w, NULL);
-    models_pass(&w, 2);
-    MODELS_SAYS(&w, "web", "TargetResolved", "message", "Scale target StatefulSet web found");
-    EQ_INT(json_int(json_at(cluster_get(&w.c, &resource_statefulsets, MODELS_NS, "web"), "spec",
-                            "replicas", NULL),
-                    0),
-           4);
-    models_stop(&w);
-}
-
-/* minReplicas 0: it stays at zero while another serves the model, and is taken up when that is full. */
-static void a_variant_may_rest_while_another_serves(void)
-{
-    for (int written = 0; written < 2; written++) {
-        struct models w;
-        models_begin(&w);
-        models_workload(&w, "cheap", 1);
-        models_workload(&w, "costly", 0);
-        models_variant(&w, "cheap", "L40S", "5", "maxReplicas: 1,");
-        models_variant(&w, "costly", "H100", "40",
-                       written ? "minReplicas: 0, actuation: Scale," : "minReplicas: 0,");
-        models_load(&w, "cheap", 0.5, 0);
-        models_operate(&w, NULL);
-        models_pass(&w, 61);
-        EQ_INT(models_replicas(&w, "costly"), 0);
-        models_load(&w, "cheap", 0.79, 1);
-        models_pass(&w, 31);
-        EQ_INT(models_desired(&w, "cheap"), 1);
-        EQ_INT(models_desired(&w, "costly"), 1);
-        EQ_INT(models_replicas(&w, "costly"), written);
-        EQ_REAL(MODELS_GAUGE(&w, "wva_desired_ratio", "costly", "llm", "H100"), 1);
-        models_stop(&w);
-    }
-}
-
-/* A user scales it to zero between two decisions: it is not scaled up again. */
-static void zero_by_hand_stays_zero(void)
-{
-    struct models w;
-    models_begin(&w);
-    models_config(&w, MODELS_HOME, "workload-variant-autoscaler-variantautoscaling-config",
-                  "{GLOBAL_OPT_INTERVAL: 1h}");
-    models_workload(&w, "web", 1);
-    models_variant(&w, "web", "A100", "10", "actuation: Scale,");
-    models_load(&w, "web", 0.5, 0);
-    models_operate(&w, NULL);
-    models_pass(&w, 2);
-    EQ_INT(models_desired(&w, "web"), 1);
-    models_scale(&w, "web", 0);
-    models_pass(&w, 200);
-    EQ_INT(models_replicas(&w, "web"), 0);
-    models_pass(&w, 3600);
-    EQ_REAL(MODELS_GAUGE(&w, "wva_desired_replicas", "web", "llm", "A100"), 0);
-    models_stop(&w);
-}
-
-/* One pod in fifteen seconds, checked as often; a write that fails is reported and retried. */
-static void replicas_follow_at_their_rate(void)
-{
-    struct models w;
-    models_begin(&w);
-    models_workload(&w, "web", 4);
-    models_variant(&w, "web", "A100", "10",
-                   "actuation: Scale, behavior: {scaleUp: {policies: [{type: Pods, value: 1, "
-                   "periodSeconds: 15}]}},");
-    models_load(&w, "web", 0.9, 9);
-    w.c.failures = 1;
-    w.c.fail_path = "/scale";
-    w.c.fail_code = 500;
-    models_operate(&w, NULL);
-    models_pass(&w, 5);
-    EQ_INT((int64_t)models_events(&w, "ScaleFailed"), 1);
-    EQ_INT(models_desired(&w, "web"), 8);
-    EQ_INT(models_replicas(&w, "web"), 5);
-    OK(!json_bool(json_at(models_status(&w, "web"), "actuation", "applied", NULL), true));
-    models_pass(&w, 60);
-    EQ_INT(models_replicas(&w, "web"), 8);
-    OK(json_bool(json_at(models_status(&w, "web"), "actuation", "applied", NULL), false));
-    models_stop(&w);
-}
-
-/* A kind that others bring along, and that may come after us. */
-static void define(struct models *w, const struct resource *r)
-{
-    models_create(
-        w, &resource_crds, NULL,
-        arena_printf(&w->c.arena,
-                     "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, "
-                     "metadata: {name: %s.%s}, spec: {group: %s, scope: Namespaced, names: "
-                     "{kind: %s, plural: %s}, versions: [{name: %s, served: true, storage: "
-                     "true, schema: {openAPIV3Schema: {type: object, "
-                     "x-kubernetes-preserve-unknown-fields: true}}}]}}",
-                     r->plural, r->group, r->group, r->kind, r->plural, r->version));
-}
-
-/* KEDA's bounds count as an HPA's do, also when KEDA is installed later, and do not freeze the model. */
-static void bounds_of_a_scaled_object_count(void)
-{
-    struct models w;
-    models_web(&w, 2, 0.9, 9, "actuation: Scale,");
-    EQ_INT(models_desired(&w, "web"), 4);
-    EQ_INT(models_replicas(&w, "web"), 4);
-    models_follow(&w, "web");
-    define(&w, &scaled_object_resource);
-    models_create(
-        &w, &scaled_object_resource, MODELS_NS,
-        S("{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: web}, spec: "
-          "{minReplicaCount: 2, maxReplicaCount: 5, scaleTargetRef: {name: web}}}"));
-    models_load(&w, "web", 0.9, 9);
-    models_pass(&w, 400); /* until the kind is found */
-    EQ_INT(models_desired(&w, "web"), 5);
-    OK(models_replicas(&w, "web") >= 5);
-    size_t writes = models_events(&w, "Scaled");
-    EQ_INT((int64_t)models_events(&w, "ActuationConflict"), 1); /* KEDA has the workload now */
-    size_t all_writes = w.c.operator_writes;
-    models_pass(&w, 180); /* which is reported once */
-    EQ_INT((int64_t)(w.c.operator_writes - all_writes), 0);
-    models_scale(&w, "web", 5);
-    models_load(&w, "web", 0.01, 0);
-    models_pass(&w, 400);
-    EQ_INT(models_desired(&w, "web"), 2);
-    EQ_INT(models_replicas(&w, "web"), 5);
-    EQ_INT((int64_t)models_events(&w, "Scaled"), (int64_t)writes);
-    models_stop(&w);
-}
-
-static void scaled_object(struct models *w, const char *spec)
-{
-    cluster_do(&w->c, KUBE_DELETE, &scaled_object_resource, MODELS_NS, "web", S(""));
-    models_create(w, &scaled_object_resource, MODELS_NS,
-                  arena_printf(&w->c.arena,
-                               "{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: "
-                               "{name: web}, spec: {%s scaleTargetRef: {name: web}}}",
-                               spec));
-}
-
-/* 100 where a ScaledObject names no maximum. One for something else of the same name does not count. */
-static void keda_has_a_maximum_of_its_own(void)
-{
-    struct models w;
-    models_begin(&w);
-    define(&w, &scaled_object_resource);
-    models_create(&w, &scaled_object_resource, MODELS_NS,
-                  S("{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: other}, "
-                    "spec: {maxReplicaCount: 2, scaleTargetRef: {kind: Rollout, name: web}}}"));
-    scaled_object(&w, "");
-    models_workload(&w, "web", 60);
-    models_variant(&w, "web", "A100", "10", "");
-    models_load(&w, "web", 0.9, 9); /* needs twice as many */
-    models_operate(&w, NULL);
-    models_pass(&w, 2);
-    EQ_INT(models_desired(&w, "web"), 100);
-    scaled_object(&w, "maxReplicaCount: 70,");
-    models_pass(&w, 31);
-    EQ_INT(models_desired(&w, "web"), 70);
-    models_stop(&w);
-}
-
-/* An idle model goes as low as who follows the number would: KEDA to zero, unless a minimum without an idle
- * count forbids it; an HPA, also the one that KEDA makes, never. */
-static void zero_is_not_said_to_who_cannot_follow(void)
-{
-    struct models w;
-    setenv("WVA_SCALE_TO_ZERO", "true", 1);
-    models_begin(&w);
-    define(&w, &scaled_object_resource);
-    models_create(
-        &w, &resource_hpas, MODELS_NS,
-        S("{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: "
-          "keda-hpa-web}, spec: {minReplicas: 1, maxReplicas: 100, scaleTargetRef: "
-          "{apiVersion: apps/v1, kind: Deployment, name: web}, metrics: [{type: Resource, "
-          "resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]}}"));
-    scaled_object(&w, "");
-    models_workload(&w, "web", 2);
-    models_variant(&w, "web", "A100", "10", "");
-    models_operate(&w, NULL);
-    models_pass(&w, 700);
-    EQ_INT(models_desired(&w, "web"), 0);
-    scaled_object(&w, "minReplicaCount: 2,");
-    models_pass(&w, 31);
-    EQ_INT(models_desired(&w, "web"), 2);
-    scaled_object(&w, "minReplicaCount: 2, idleReplicaCount: 0,");
-    models_pass(&w, 31);
-    EQ_INT(models_desired(&w, "web"), 0);
-    cluster_do(&w.c, KUBE_DELETE, &scaled_object_resource, MODELS_NS, "web", S(""));
-    models_pass(&w, 31);
-    EQ_INT(models_desired(&w, "web"), 1);
-    MODELS_SAYS(&w, "web", "OptimizationReady", "message",
-                "saturation-only decision: idle, but its minimum of 1 holds (target: 1 replicas)");
-    models_stop(&w);
-    unsetenv("WVA_SCALE_TO_ZERO");
 }
 
 static const struct resource monitors = { "monitoring.coreos.com", "v1", "servicemonitors",
@@ -469,7 +200,7 @@ static void deletion_of_our_service_monitor_is_reported(void)
     struct models w;
     models_begin(&w);
     models_operate(&w, NULL); /* no such kind yet */
-    define(&w, &monitors);
+    models_define(&w, &monitors);
     static const char *const names[] = {
         "workload-variant-autoscaler-controller-manager-metrics-monitor", "another"
     };
@@ -489,6 +220,16 @@ static void deletion_of_our_service_monitor_is_reported(void)
     EQ_INT((int64_t)json_len(list), 1);
     EQ_STR(json_text(json_get(json_item(list, 0), "reason")), S("ServiceMonitorDeleted"));
     EQ_STR(json_text(json_get(json_item(list, 0), "type")), S("Warning"));
+    OK(models_logged(&w, "error ServiceMonitor being deleted"));
+
+    /* The one that `flyball install` creates is ours by its label. */
+    buf_clear(&w.log);
+    models_create(&w, &monitors, MODELS_HOME,
+                  S("{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, metadata: {name: "
+                    "flyball, labels: {app.kubernetes.io/part-of: flyball}}, spec: {}}"));
+    models_pass(&w, 2);
+    cluster_do(&w.c, KUBE_DELETE, &monitors, MODELS_HOME, "flyball", S(""));
+    models_pass(&w, 2);
     OK(models_logged(&w, "error ServiceMonitor being deleted"));
 
     /* One with a finalizer: reported once, when its deletion begins. */
@@ -517,7 +258,7 @@ static void others_variants_are_left_alone(void)
     models_workload(&w, "theirs", 1);
     models_variant(&w, "mine", "A100", "10", "");
     models_variant(&w, "theirs", "A100", "10", "");
-    models_patch(&w, &variant_resource, "mine", NULL,
+    models_patch(&w, &saturation_variant_resource, "mine", NULL,
                  S("{\"metadata\":{\"labels\":{\"wva.llmd.ai/controller-instance\":\"blue\"}}}"));
     models_operate(&w, (const char *const[]){ "wva-instance", "blue", NULL });
     models_pass(&w, 40);
@@ -525,7 +266,7 @@ static void others_variants_are_left_alone(void)
     MODELS_SAYS(&w, "theirs", "TargetResolved", "status", "");
     EQ_REAL(MODELS_GAUGE(&w, "wva_desired_replicas", "mine", "llm", "A100", "blue"), 1);
     EQ_REAL(MODELS_GAUGE(&w, "wva_desired_replicas", "theirs", "llm", "A100", "blue"), -1);
-    models_patch(&w, &variant_resource, "mine", NULL,
+    models_patch(&w, &saturation_variant_resource, "mine", NULL,
                  S("{\"metadata\":{\"labels\":{\"wva.llmd.ai/controller-instance\":\"green\"}}}"));
     models_pass(&w, 40); /* another has it now: nothing of it is left here */
     EQ_REAL(MODELS_GAUGE(&w, "wva_desired_replicas", "mine", "llm", "A100", "blue"), -1);
@@ -584,18 +325,9 @@ int main(void)
         TAP(pods_that_get_no_requests_are_no_capacity),
         TAP(a_pod_of_another_namespace_is_not_ours),
         TAP(replicas_that_never_come_are_not_waited_for),
-        TAP(servers_of_another_model_say_nothing),
-        TAP(a_new_workload_begins_anew),
-        TAP(what_is_being_deleted_counts_no_more),
-        TAP(an_hpa_is_given_what_it_will_follow),
-        TAP(bounds_of_others_do_not_count),
-        TAP(a_statefulset_is_scaled_too),
-        TAP(a_variant_may_rest_while_another_serves),
-        TAP(zero_by_hand_stays_zero),
-        TAP(replicas_follow_at_their_rate),
-        TAP(bounds_of_a_scaled_object_count),
-        TAP(keda_has_a_maximum_of_its_own),
-        TAP(zero_is_not_said_to_who_cannot_follow),
+        TAP(servers_of_another_model_do_not_count),
+        TAP(a_new_workload_starts_from_its_own_state),
+        TAP(what_is_being_deleted_does_not_count),
         TAP(deletion_of_our_service_monitor_is_reported),
         TAP(others_variants_are_left_alone),
         TAP(a_namespace_may_have_thresholds_or_be_left_out),

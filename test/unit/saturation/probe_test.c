@@ -1,4 +1,4 @@
-/* The startup check of Prometheus, as in WVA, in virtual time. */
+/* The startup check of Prometheus, as in WVA, in virtual time; and URLs without TLS. */
 #include "saturation_world.h"
 
 #define OPTIMIZATION_MAP "workload-variant-autoscaler-variantautoscaling-config"
@@ -155,11 +155,53 @@ static void by_default_nobody_waits(void)
     end(&w, &p);
 }
 
+/* Without TLS only when asked for, and not with what needs TLS. */
+static void http_needs_to_be_allowed(void)
+{
+    static const struct {
+        const char *more, *said, *flag;
+    } t[] = {
+        { "", "PROMETHEUS_ALLOW_HTTP" },
+        { ", PROMETHEUS_ALLOW_HTTP: 'yes'", "PROMETHEUS_ALLOW_HTTP" },
+        { ", PROMETHEUS_ALLOW_HTTP: 'true', PROMETHEUS_BEARER_TOKEN: x",
+          "remove the token and TLS settings" },
+        { ", PROMETHEUS_ALLOW_HTTP: 'true', PROMETHEUS_TOKEN_PATH: /x",
+          "remove the token and TLS settings" },
+        { ", PROMETHEUS_ALLOW_HTTP: 'true', PROMETHEUS_CA_CERT_PATH: /x",
+          "remove the token and TLS settings" },
+        { ", PROMETHEUS_ALLOW_HTTP: 'true', PROMETHEUS_SERVER_NAME: x",
+          "remove the token and TLS settings" },
+        { ", PROMETHEUS_ALLOW_HTTP: 'true', PROMETHEUS_TLS_INSECURE_SKIP_VERIFY: 'true'",
+          "remove the token and TLS settings" },
+        { ", PROMETHEUS_ALLOW_HTTP: 'true', PROMETHEUS_TLS_INSECURE_SKIP_VERIFY: 'false'",
+          "Failed to query Prometheus" },
+        { ", PROMETHEUS_ALLOW_HTTP: 'no'", "Failed to query Prometheus", "true" },
+        { ", PROMETHEUS_ALLOW_HTTP: 'true'", "PROMETHEUS_ALLOW_HTTP", "no" },
+    };
+    for (size_t i = 0; i < countof(t); i++) {
+        struct models w;
+        models_begin(&w);
+        models_config(
+            &w, MODELS_HOME, "workload-variant-autoscaler-variantautoscaling-config",
+            arena_printf(&w.c.arena, "{PROMETHEUS_BASE_URL: 'http://127.0.0.1:1'%s}", t[i].more).p);
+        models_workload(&w, "web", 1);
+        models_variant(&w, "web", "A100", "10", "");
+        models_operate(&w, (const char *const[]){ "wva-prometheus-allow-http", t[i].flag, NULL });
+        models_pass(&w, 20);
+        MODELS_SAYS(&w, "web", "MetricsAvailable", "reason", "PrometheusError");
+        str message = models_condition(&w, "web", "MetricsAvailable", "message");
+        if (!OK(str_find(message, str_c(t[i].said)) != SIZE_MAX))
+            printf("# case %zu: " STR_FMT "\n", i, STR_ARG(message));
+        models_stop(&w);
+    }
+}
+
 int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(nothing_begins_before_prometheus_has_answered),
                                         TAP(who_is_never_answered_ends),
                                         TAP(the_configmap_may_name_it),
                                         TAP(by_default_nobody_waits),
+                                        TAP(http_needs_to_be_allowed),
                                         { 0 } });
 }

@@ -38,26 +38,34 @@ static void serve(struct server *s, double seconds, double rate, double busy)
 /* The load is spread over the pods that the Deployment has; what a replica can carry is about 3.3 requests/s. */
 static void pass(struct models *w, struct server *servers, double seconds, double load)
 {
-    for (double t = 0; t < seconds; t += STEP_S) {
+    for (int t = 1; t <= (int)seconds;
+         t++) { /* counters grow all the time, whenever they are read */
         double each = load / (double)models_count(w, "web"), busy = fmin(each * 0.19, 0.97);
         for (size_t i = 0; i < w->pod_n; i++) {
-            serve(&servers[i], STEP_S, each, busy);
+            serve(&servers[i], 1, each, busy);
             w->pods[i].page = servers[i].page;
         }
-        models_pass(w, STEP_S);
-        models_follow(w, "web");
+        models_pass(w, 1);
+        if (t % STEP_S == 0)
+            models_follow(w, "web");
     }
+}
+
+/* Four replicas of "web" that have served nothing yet, and the operator. */
+static void start_web(struct models *w, struct server *servers)
+{
+    memset(servers, 0, MODELS_PODS * sizeof(*servers));
+    models_begin(w);
+    models_workload(w, "web", 4);
+    models_variant(w, "web", "L40S", "15", "actuation: Scale,");
+    models_operate(w, NULL);
 }
 
 static void latency_decides_where_tokens_are_counted(void)
 {
     static struct server servers[MODELS_PODS];
     struct models w;
-    memset(servers, 0, sizeof(servers));
-    models_begin(&w);
-    models_workload(&w, "web", 4);
-    models_variant(&w, "web", "L40S", "15", "actuation: Scale,");
-    models_operate(&w, NULL);
+    start_web(&w, servers);
     pass(&w, servers, 600, 6);
     MODELS_SAYS(&w, "web", "OptimizationReady", "reason", "LatencyTargets");
     str message = models_condition(&w, "web", "OptimizationReady", "message");
@@ -94,11 +102,108 @@ static void targets_come_from_the_configmap(void)
     models_stop(&w);
 }
 
+/* The text of the model in flyball's own ConfigMap; NULL: none. */
+static const struct json *find_saved(struct models *w)
+{
+    struct json *data =
+        json_get(cluster_get(&w->c, &resource_configmaps, MODELS_HOME, "flyball-saturation-state"),
+                 "data");
+    struct json *tree = NULL;
+    json_each(m, data)
+        if (str_starts(m->key, S("slo.")) &&
+            json_parse(&w->c.arena, json_text(m->value), &tree, NULL) == 0)
+            return tree;
+    return NULL;
+}
+
+/* Looks every 15 s for 10 minutes after a restart: the decision does not move. */
+static void restart_holds(struct models *w, struct server *servers, int64_t held)
+{
+    cluster_operator_down(&w->c);
+    buf_clear(&w->log);
+    models_operate(w, NULL);
+    for (int i = 0; i < 40; i++) {
+        pass(w, servers, STEP_S, 6);
+        EQ_INT(models_desired(w, "web"), held);
+        EQ_INT(models_replicas(w, "web"), held);
+    }
+}
+
+static void what_was_learned_outlives_the_process(void)
+{
+    static struct server servers[MODELS_PODS];
+    struct models w;
+    start_web(&w, servers);
+    pass(&w, servers, 900, 6);
+    const struct json *saved = find_saved(&w);
+    OK(saved != NULL);
+    str key = json_text(json_get(json_item(json_get(saved, "variants"), 0), "name"));
+    EQ_STR(key, S("web"));
+    OK(json_real(json_at(saved, "now", "demand", NULL), 0) > 0);
+    OK(json_len(json_get(saved, "decisions")) <= 10);
+    int64_t held = models_replicas(&w, "web");
+    for (int i = 0; i < 3; i++) {
+        restart_holds(&w, servers, held);
+        OK(str_find(buf_str(&w.log), S("Restored what was learned about a model")) != SIZE_MAX);
+    }
+    models_stop(&w);
+}
+
+/* Not permitted to save anything: a restart begins without knowledge, and must not guess by another rule. */
+static void a_restart_without_saved_state_holds(void)
+{
+    static struct server servers[MODELS_PODS];
+    struct models w;
+    memset(servers, 0, sizeof(servers));
+    models_begin(&w);
+    w.c.failures = 100000;
+    w.c.fail_code = 403;
+    w.c.fail_path = "flyball-saturation-state";
+    models_workload(&w, "web", 4);
+    models_variant(&w, "web", "L40S", "15", "actuation: Scale,");
+    models_operate(&w, NULL);
+    pass(&w, servers, 900, 6);
+    int64_t held = models_replicas(&w, "web");
+    cluster_operator_down(&w.c);
+    models_operate(&w, NULL);
+    for (int i = 0; i < 60; i++) { /* until the first rates are there, and a minute more */
+        if (i % STEP_S == 0)
+            pass(&w, servers, STEP_S, 6);
+        models_pass(&w, 1);
+        OK(models_desired(&w, "web") >= held);
+    }
+    models_stop(&w);
+}
+
+/* Nothing follows the number here, as an HPA that still waits. */
+static void a_removal_is_not_taken_back_while_an_hpa_waits(void)
+{
+    static struct server servers[MODELS_PODS];
+    struct models w;
+    memset(servers, 0, sizeof(servers));
+    models_begin(&w);
+    models_workload(&w, "web", 8);
+    models_variant(&w, "web", "L40S", "15", "");
+    models_operate(&w, NULL);
+    pass(&w, servers, 600, 4);
+    int64_t last = models_desired(&w, "web");
+    OK(last < 8);
+    for (int i = 0; i < 20; i++) {
+        pass(&w, servers, STEP_S, 4);
+        OK(models_desired(&w, "web") <= last);
+        last = models_desired(&w, "web");
+    }
+    models_stop(&w);
+}
+
 int main(void)
 {
     return tap_run((struct tap_case[]){
         TAP(latency_decides_where_tokens_are_counted),
         TAP(targets_come_from_the_configmap),
+        TAP(what_was_learned_outlives_the_process),
+        TAP(a_restart_without_saved_state_holds),
+        TAP(a_removal_is_not_taken_back_while_an_hpa_waits),
         { 0 },
     });
 }

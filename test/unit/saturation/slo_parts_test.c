@@ -2,6 +2,7 @@
 #include "tap.h"
 
 #include "saturation/slo_core.h"
+#include "saturation/slo_saved_core.h"
 #include "saturation/slo_settings_core.h"
 #include "saturation/traffic_core.h"
 #include "json/yaml.h"
@@ -158,6 +159,74 @@ static void another_target_is_another_unit(void)
     OK(fabs(s.itl / s.speeds[0].th[0] - idle) < 1e-9);
 }
 
+/* ---- saved */
+
+static struct slo_state learned_state(void)
+{
+    struct slo_state s;
+    slo_state_init(&s);
+    s.itl = 0.06;
+    s.in_tokens = 1150;
+    s.out_tokens = 210;
+    s.all_seen = 5000;
+    s.all_miss = 40;
+    s.speeds[0] = (struct slo_speed){ .id = 0x123456789abcdef1,
+                                      .th = { 2.86, 3.7, 2.5 },
+                                      .a = { { 9, 1, 2 }, { 1, 8, 3 }, { 2, 3, 7 } },
+                                      .b = { 4, 5, 6 },
+                                      .best = 2.2,
+                                      .context = 1260,
+                                      .seen = 0.6,
+                                      .start = 95,
+                                      .samples = 200,
+                                      .settled = true };
+    return s;
+}
+
+static void what_was_learned_survives(void)
+{
+    auto_arena struct arena a = { 0 };
+    struct slo_state before = learned_state(), after;
+    struct json *tree = json_new_obj(&a), *again = NULL;
+    slo_saved_write(&a, &before, tree);
+    str text = json_to_str(&a, tree);
+    OK(text.n < 1024);
+    OK(json_parse(&a, text, &again, NULL) == 0);
+    slo_state_init(&after);
+    EQ_INT(slo_saved_read(&after, again), 1);
+    EQ_INT(after.speeds[0].id, before.speeds[0].id);
+    EQ_REAL(after.speeds[0].th[1], 3.7);
+    EQ_REAL(after.speeds[0].a[2][1], 3);
+    EQ_REAL(after.speeds[0].start, 95);
+    OK(after.speeds[0].settled && after.speeds[0].samples == 200);
+    EQ_REAL(after.all_miss, 40);
+    EQ_REAL(after.itl, 0.06);
+}
+
+static void saved_numbers_that_cannot_be_are_ignored(void)
+{
+    static const char *const bad[] = {
+        "{}",
+        "{\"itl\": -1, \"variants\": [{}]}",
+        "{\"itl\": 0.06, \"variants\": [{\"id\": \"x\"}]}",
+        "{\"itl\": 0.06, \"variants\": [{\"id\": \"123456789abcdef1\", \"th\": [1, 2], \"a\": [], \"b\": []}]}",
+        "{\"itl\": 0.06, \"variants\": [{\"id\": \"123456789abcdef1\", \"th\": [0, 1, 1], \"a\": "
+        "[1,0,0,0,1,0,0,0,1], \"b\": [1,1,1]}]}",
+        "{\"itl\": 0.06, \"variants\": [{\"id\": \"123456789abcdef1\", \"th\": [1, 1, 1], \"a\": "
+        "[-1,0,0,0,1,0,0,0,1], \"b\": [1,1,1e99]}]}",
+        "{\"itl\": 0.06, \"variants\": 7, \"allMiss\": 5, \"allSeen\": 1}",
+    };
+    for (size_t i = 0; i < countof(bad); i++) {
+        auto_arena struct arena a = { 0 };
+        struct json *tree = NULL;
+        struct slo_state s;
+        slo_state_init(&s);
+        OK(json_parse(&a, str_c(bad[i]), &tree, NULL) == 0);
+        EQ_INT(slo_saved_read(&s, tree), 0);
+        OK(s.speeds[0].id == 0 && s.all_miss <= s.all_seen);
+    }
+}
+
 int main(void)
 {
     return tap_run((struct tap_case[]){
@@ -166,6 +235,8 @@ int main(void)
         TAP(a_share_is_interpolated_geometrically),
         TAP(a_start_under_overload_is_learned_right),
         TAP(another_target_is_another_unit),
+        TAP(what_was_learned_survives),
+        TAP(saved_numbers_that_cannot_be_are_ignored),
         { 0 },
     });
 }

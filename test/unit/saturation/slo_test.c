@@ -6,6 +6,8 @@
 
 #include "base/random.h"
 
+#include <math.h>
+
 enum { SEQUENCES = 10000, STEPS_SHORT = 14, STEPS_LONG = 110 };
 
 static const struct slo_config config = { .ttft = 2, .itl = 0.06, .goal = 0.99, .cycle = 15 };
@@ -190,6 +192,45 @@ static void the_order_of_variants_changes_nothing(void)
 static const double absurd[] = { NAN, -1, INFINITY, -INFINITY, 1e300 };
 
 /* A field that is broken is the same as one that is missing, to the last bit of the state. */
+/* Replicas become ready one by one: `ready` follows what was asked for. */
+static void lag_behind(struct world *w, struct slo_input *in, int *ready)
+{
+    for (size_t i = 0; i < in->variant_n; i++) {
+        int behind = in->variants[i].current - ready[i];
+        ready[i] += behind > 0 ? (int)random_below(&w->random, 2) : behind;
+        in->variants[i].ready = in->variants[i].reporting = ready[i];
+    }
+}
+
+/* Before this law, a replica of one variant went as soon as one of another was ordered that would replace it. */
+static void what_serves_is_not_exchanged_for_what_starts(void)
+{
+    int removals = 0;
+    for (uint64_t seed = 0; seed < SEQUENCES / 100; seed++) {
+        struct world w = make_world(seed);
+        struct slo_state s;
+        struct slo_output out;
+        int ready[SLO_VARIANTS_MAX] = { 0 };
+        slo_state_init(&s);
+        for (int step = 0; step < STEPS_LONG; step++) {
+            struct slo_input in = observe(&w, step);
+            double left = 0, lost = 0;
+            lag_behind(&w, &in, ready);
+            slo_step(&s, &config, &in, &out);
+            for (size_t i = 0; i < in.variant_n; i++)
+                if (out.fit[i] != SLO_UNFIT) {
+                    left += MIN(ready[i], out.targets[i]) * out.capacity[i];
+                    lost += MAX(ready[i] - out.targets[i], 0) * out.capacity[i];
+                }
+            removals += lost > 0;
+            if (lost > 0 && !OK(left >= out.hold))
+                return;
+            follow(&w, &out);
+        }
+    }
+    OK(removals > 20);
+}
+
 static void broken_inputs_count_as_unknown(void)
 {
     for (uint64_t seed = 0; seed < SEQUENCES; seed++) {
@@ -344,17 +385,93 @@ static void a_reserve_is_held_on_top(void)
     EQ_REAL(by_replicas.need, plain.need + 4 * plain.capacity[0]);
 }
 
+/* One replica for a load of twenty: twice the need until the fleet was once large enough, and never again. */
+static void a_cold_start_orders_twice(void)
+{
+    struct world w = make_world(4);
+    w.variant_n = 1;
+    w.variants[0].max = 1000;
+    w.variants[0].current = w.variants[0].ready = w.variants[0].reporting = 1;
+    w.rate = 20;
+    struct slo_input in = observe(&w, 0);
+    struct slo_output out, warm;
+    struct slo_state state;
+    slo_state_init(&state);
+    slo_step(&state, &config, &in, &out);
+    for (int known = 0; known <= 1; known++) { /* the speed of a replica */
+        in.now += 15;
+        state.speeds[state.reference].settled = known;
+        struct slo_state caught_up = state, cold = state;
+        caught_up.caught_up = 1;
+        slo_step(&caught_up, &config, &in, &warm);
+        slo_step(&cold, &config, &in, &out);
+        OK(warm.need > 2 * warm.capacity[0]);
+        EQ_REAL(out.need, (known ? 2 : 1) * warm.need);
+    }
+    in.now += 15;
+    in.variants[0].current = in.variants[0].ready = 1000;
+    slo_step(&state, &config, &in, &out);
+    EQ_REAL(state.caught_up, 1);
+    in.now += 15;
+    in.variants[0].current = in.variants[0].ready = 1;
+    slo_step(&state, &config, &in, &out);
+    OK(out.need < 1.5 * warm.need);
+}
+
+/* ---- history */
+
+/* Loads that a former process saw, or more than the ring holds: the forecast is the same as if the state had seen them. */
+static void a_replayed_load_counts_as_seen(void)
+{
+    enum { LOADS = SLO_RING + 50, OWN = 3 };
+    static struct slo_load loads[LOADS];
+    for (int known = 12; known <= LOADS; known += 61) {
+        struct slo_state seen, replayed;
+        struct slo_output a, b;
+        struct slo_input in = {
+            .in_tokens = 800, .out_tokens = 200, .arrival_now = NAN, .variant_n = 1
+        };
+        in.variants[0] = (struct slo_variant){
+            .id = 1, .current = 3, .ready = 3, .max = 50, .cost = 1, .itl = NAN
+        };
+        slo_state_init(&seen);
+        slo_state_init(&replayed);
+        for (int i = 0; i < known; i++) {
+            in.now = 15.0 * i;
+            in.arrival = (float)(5 + i * 0.02 + 2 * sin(i / 7.0));
+            loads[i] = (struct slo_load){ .rate = (float)in.arrival, .in = 800, .out = 200 };
+            slo_step(&seen, &config, &in, &a);
+            if (i >= known - OWN) /* decisions go on while the answers are on their way */
+                slo_step(&replayed, &config, &in, &b);
+        }
+        slo_state_replay(&replayed, loads, (size_t)(known - OWN));
+        in.now += 15;
+        slo_step(&seen, &config, &in, &a);
+        slo_step(&replayed, &config, &in, &b);
+        EQ_REAL(b.demand, a.demand);
+        EQ_REAL(b.forecast, a.forecast);
+        OK(b.hold > 0 && b.hold <= 1.2 * a.hold);
+    }
+    struct slo_state state;
+    slo_state_init(&state);
+    slo_state_replay(&state, loads, 0);
+    EQ_INT(state.n, 0);
+}
+
 int main(void)
 {
     return tap_run((struct tap_case[]){
         TAP(targets_stay_within_bounds),
         TAP(more_load_never_asks_for_fewer),
         TAP(the_order_of_variants_changes_nothing),
+        TAP(what_serves_is_not_exchanged_for_what_starts),
         TAP(broken_inputs_count_as_unknown),
         TAP(an_unknown_load_holds),
         TAP(a_variant_keeps_what_was_learned_about_it),
         TAP(a_hint_makes_a_variant_usable),
         TAP(a_reserve_is_held_on_top),
+        TAP(a_cold_start_orders_twice),
+        TAP(a_replayed_load_counts_as_seen),
         { 0 },
     });
 }

@@ -18,12 +18,14 @@ static void zero_may_be_the_rule(void)
     w.pods[0].queue = 0;
     models_pass(&w, 500);
     EQ_INT(models_replicas(&w, "web"), 1);
-    models_patch(&w, &variant_resource, "web", NULL, S("{\"spec\":{\"minReplicas\":1}}"));
+    models_patch(&w, &saturation_variant_resource, "web", NULL,
+                 S("{\"spec\":{\"minReplicas\":1}}"));
     models_pass(&w, 600); /* who asked for one keeps it */
     EQ_INT(models_replicas(&w, "web"), 1);
     MODELS_SAYS(&w, "web", "OptimizationReady", "message",
                 "saturation-only decision: idle, but its minimum of 1 holds (target: 1 replicas)");
-    models_patch(&w, &variant_resource, "web", NULL, S("{\"spec\":{\"minReplicas\":null}}"));
+    models_patch(&w, &saturation_variant_resource, "web", NULL,
+                 S("{\"spec\":{\"minReplicas\":null}}"));
     models_pass(&w, 31);
     MODELS_SAYS(&w, "web", "OptimizationReady", "message",
                 "saturation-only decision: no requests within the retention period: scaled to zero "

@@ -59,6 +59,30 @@ static void a_pattern_is_published_with_its_backtest(void)
     EQ_REAL(json_real(json_get(backtest, "seasonalStrength"), -1), 1);
 }
 
+static void samples_that_were_not_requested_are_ignored(void)
+{
+    auto_arena struct arena a = { 0 };
+    struct schedule_advice advice = { .enabled = true, .lead_minutes = 10, .zone = tz_utc() };
+    size_t n = record(samples, DAYS, office);
+    static const int64_t shifts[] = { -400, 40 };
+    for (size_t i = 0; i < countof(shifts); i++) {
+        int64_t now = monday + (DAYS - shifts[i]) * CIVIL_DAY_S;
+        struct schedule_history h = { samples, n, SCHEDULE_SIGNAL_USER, now,
+                                      now - DAYS * CIVIL_DAY_S };
+        EQ_STR(schedule_advise(&a, &advice, &h).message,
+               S("found 0 hours of history; need at least 72 hours on 7 different days"));
+    }
+}
+
+/* Documented: a query of the user replaces all other signals. */
+static void only_built_in_signals_have_a_next_one(void)
+{
+    OK(!schedule_signal_has_next(SCHEDULE_SIGNAL_USER));
+    OK(schedule_signal_has_next(SCHEDULE_SIGNAL_DEMAND));
+    OK(schedule_signal_has_next(SCHEDULE_SIGNAL_DESIRED));
+    OK(!schedule_signal_has_next(SCHEDULE_SIGNAL_CURRENT));
+}
+
 static void too_little_is_said(void)
 {
     auto_arena struct arena a = { 0 };
@@ -118,15 +142,33 @@ static void manual_triggers_are_never_touched(void)
     OK(!schedule_advice_merge(&a, merged, learned));
 }
 
+/* Learning may raise maxReplicas, and does not lower it. */
+static void room_for_peaks_is_kept(void)
+{
+    auto_arena struct arena a = { 0 };
+    struct json *learned = NULL;
+    OK(json_parse(
+           &a,
+           S("[{\"startHPAConfig\":{\"minReplicas\":2,\"maxReplicas\":5},\"endHPAConfig\":{\"maxReplicas\":50}}]"),
+           &learned, NULL) == 0);
+    schedule_advice_keep_max(&a, learned, 20);
+    EQ_STR(json_to_str(&a, learned),
+           S("[{\"startHPAConfig\":{\"minReplicas\":2,\"maxReplicas\":20},"
+             "\"endHPAConfig\":{\"maxReplicas\":50}}]"));
+}
+
 int main(void)
 {
     return tap_run((struct tap_case[]){
         TAP(a_pattern_is_published_with_its_backtest),
+        TAP(samples_that_were_not_requested_are_ignored),
+        TAP(only_built_in_signals_have_a_next_one),
         TAP(too_little_is_said),
         TAP(without_a_week_to_hold_back_nothing_is_applied),
         TAP(a_flat_line_needs_no_trigger),
         TAP(queries_name_the_hpa),
         TAP(manual_triggers_are_never_touched),
+        TAP(room_for_peaks_is_kept),
         { 0 },
     });
 }

@@ -347,6 +347,73 @@ static void a_template_makes_an_owned_hpa(void)
     cluster_stop(&c);
 }
 
+/* An edit of the template reaches the HPA that exists, and what is removed from it is removed there; the bounds belong
+ * to the windows. */
+static void a_template_is_followed(void)
+{
+    struct cluster c;
+    start_world(&c);
+    create(&c, &schedule_resource,
+           "{apiVersion: autoscaling.sarabala.io/v1alpha1, kind: SmartHorizontalPodAutoscaler, "
+           "metadata: {name: made}, spec: {HPASpecTemplate: {metadata: {labels: {a: b}}, spec: "
+           "{minReplicas: 3, maxReplicas: 6, scaleTargetRef: {kind: Deployment, name: web}}}, " DAY
+           "}}");
+    cluster_until(&c, at("2026-06-03T09:00:02Z"));
+    cluster_do(
+        &c, KUBE_MERGE_PATCH, &schedule_resource, ns, "made",
+        S("{\"spec\":{\"HPASpecTemplate\":{\"metadata\":{\"labels\":{\"a\":null,\"c\":\"d\"}},\"spec\":{\"minReplicas\":1,"
+          "\"behavior\":{\"scaleDown\":{\"stabilizationWindowSeconds\":60}}}}}}"));
+    pass(&c, 3);
+    const struct json *hpa = cluster_get(&c, &resource_hpas, ns, "made-generated");
+    EQ_INT(json_int(json_at(hpa, "spec", "behavior", "scaleDown", "stabilizationWindowSeconds",
+                            NULL),
+                    0),
+           60);
+    EQ_INT(json_int(json_at(hpa, "spec", "minReplicas", NULL), 0), 8);
+    EQ_INT(json_int(json_at(hpa, "spec", "maxReplicas", NULL), 0), 20);
+    EQ_STR(json_text(json_at(hpa, "metadata", "labels", "c", NULL)), S("d"));
+    OK(!json_at(hpa, "metadata", "labels", "a", NULL));
+    cluster_do(&c, KUBE_MERGE_PATCH, &schedule_resource, ns, "made",
+               S("{\"spec\":{\"HPASpecTemplate\":{\"spec\":{\"behavior\":null}}}}"));
+    pass(&c, 3);
+    hpa = cluster_get(&c, &resource_hpas, ns, "made-generated");
+    OK(json_int(json_at(hpa, "spec", "behavior", "scaleDown", "stabilizationWindowSeconds", NULL),
+                0) != 60);
+    size_t writes = c.operator_writes;
+    pass(&c, 1000);
+    EQ_INT(c.operator_writes, writes); /* and nothing is applied again */
+    cluster_until(&c, at("2026-06-03T17:00:02Z"));
+    hpa = cluster_get(&c, &resource_hpas, ns, "made-generated");
+    EQ_INT(json_int(json_at(hpa, "spec", "maxReplicas", NULL), 0), 5);
+    cluster_stop(&c);
+}
+
+/* A renamed template moves on to an HPA of the new name; the old one, which nothing would govern, is deleted. */
+static void a_renamed_template_leaves_nothing_behind(void)
+{
+    struct cluster c;
+    start_world(&c);
+    create(&c, &schedule_resource,
+           "{apiVersion: autoscaling.sarabala.io/v1alpha1, kind: SmartHorizontalPodAutoscaler, "
+           "metadata: {name: made}, spec: {HPASpecTemplate: {metadata: {name: old}, spec: "
+           "{minReplicas: 3, maxReplicas: 6, scaleTargetRef: {kind: Deployment, name: web}}}, " DAY
+           "}}");
+    cluster_until(&c, at("2026-06-03T09:00:02Z"));
+    OK(cluster_get(&c, &resource_hpas, ns, "old") != NULL);
+    cluster_do(&c, KUBE_MERGE_PATCH, &schedule_resource, ns, "made",
+               S("{\"spec\":{\"HPASpecTemplate\":{\"metadata\":{\"name\":\"new\"}}}}"));
+    pass(&c, 3);
+    const struct json *hpa = cluster_get(&c, &resource_hpas, ns, "new");
+    EQ_INT(json_int(json_at(hpa, "spec", "minReplicas", NULL), 0), 8);
+    OK(cluster_get(&c, &resource_hpas, ns, "old") == NULL);
+    OK(cluster_get(&c, &resource_hpas, ns, "web") != NULL); /* not ours */
+    EQ_INT(events(&c, "HPADeleted"), 1);
+    size_t writes = c.operator_writes;
+    pass(&c, 1000);
+    EQ_INT(c.operator_writes, writes);
+    cluster_stop(&c);
+}
+
 static void a_night_at_zero(void)
 {
     struct cluster c;
@@ -447,6 +514,8 @@ int main(void)
         TAP(the_older_of_two_governs),
         TAP(deletion_restores_when_asked_to),
         TAP(a_template_makes_an_owned_hpa),
+        TAP(a_template_is_followed),
+        TAP(a_renamed_template_leaves_nothing_behind),
         TAP(a_night_at_zero),
         TAP(every_problem_is_a_condition_and_an_event),
         TAP(a_restart_writes_nothing),

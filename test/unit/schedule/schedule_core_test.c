@@ -147,6 +147,104 @@ static void ramps_climb_before_and_fall_after(void)
     EQ_INT(schedule_effective(&spec, 0, at("2026-06-03T08:55:00Z"), states).config.min, 1);
 }
 
+/* The night is shorter than both slopes together: where they overlap, the higher one applies, and no bound rises above
+ * what either of them asks for. */
+static void slopes_that_overlap_are_not_added_up(void)
+{
+    struct schedule_trigger triggers[] = { daily("w", 8, 20, 0) };
+    struct schedule_spec spec = { .triggers = triggers, .triggers_n = 1 };
+    triggers[0].start = (struct schedule_config){ true, true, false, 101, 200, 0 };
+    triggers[0].end = (struct schedule_config){ true, true, false, 1, 10, 0 };
+    triggers[0].ramp_minutes = 600;
+    static const struct {
+        const char *now;
+        int32_t min;
+    } cases[] = {
+        { "2026-06-03T20:00:00Z", 101 }, { "2026-06-03T21:00:00Z", 91 },
+        { "2026-06-04T01:00:00Z", 51 }, /* falling 51, rising 31 */
+        { "2026-06-04T02:00:00Z", 41 }, /* both */
+        { "2026-06-04T03:00:00Z", 51 },  { "2026-06-04T07:59:00Z", 101 },
+    };
+    for (size_t i = 0; i < countof(cases); i++) {
+        struct schedule_trigger_now states[1];
+        EQ_INT(schedule_effective(&spec, 0, at(cases[i].now), states).config.min, cases[i].min);
+    }
+}
+
+/* Both windows stay open for weeks. Who opened last does not change with the day on which the question is asked. */
+static void a_tie_has_one_answer_while_both_are_open(void)
+{
+    auto_arena struct arena a = { 0 };
+    struct schedule_trigger triggers[] = { daily("always", 0, 24, 0), daily("november", 0, 24, 0) };
+    struct schedule_spec spec = { .triggers = triggers, .triggers_n = 2 };
+    int64_t first = at("2026-11-01T00:00:00Z");
+    triggers[1].weekdays = 0;
+    triggers[1].first_day = (int32_t)civil_day_of(first);
+    triggers[1].last_day = triggers[1].first_day + 29;
+    for (int hour = 0; hour < 30 * 24; hour++) {
+        struct schedule_trigger_now states[2];
+        struct schedule_effective e = schedule_effective(&spec, 0, first + hour * 3600, states);
+        if (!EQ_INT(e.trigger, 1) || !EQ_INT(e.since, first) ||
+            !EQ_INT(states[1].window_e, first + 30 * CIVIL_DAY_S) ||
+            !OK(states[0].window_s == INT64_MIN && states[0].window_e == INT64_MAX) ||
+            !EQ_INT(states[0].rank, SCHEDULE_EARLIER_START))
+            break;
+    }
+    EQ_STR(source_at(&a, &spec, "2026-01-01T00:00:00Z", "2026-12-01T00:00:00Z"), S("start:always"));
+    int32_t holiday = triggers[1].first_day + 9;
+    triggers[0].excluded_days = &holiday;
+    triggers[0].excluded_n = 1; /* now the other one is open since later */
+    EQ_STR(source_at(&a, &spec, "2026-01-01T00:00:00Z", "2026-11-10T12:00:00Z"),
+           S("start:november"));
+    EQ_STR(source_at(&a, &spec, "2026-01-01T00:00:00Z", "2026-11-11T00:00:00Z"), S("start:always"));
+    EQ_STR(source_at(&a, &spec, "2026-01-01T00:00:00Z", "2026-11-29T00:00:00Z"), S("start:always"));
+}
+
+/* Fridays 22:00 to Saturdays 06:00, created on a Friday at noon: the last window ended six days before. */
+static void a_window_before_creation_never_governs(void)
+{
+    auto_arena struct arena a = { 0 };
+    struct schedule_trigger triggers[] = { daily("night", 22, 6, 0) };
+    struct schedule_spec spec = { .triggers = triggers, .triggers_n = 1 };
+    triggers[0].weekdays = 1 << 5;
+    triggers[0].overnight = SCHEDULE_START;
+    static const char *const born = "2026-06-05T12:00:00Z";
+    EQ_STR(source_at(&a, &spec, born, "2026-06-05T12:00:00Z"), S("none"));
+    EQ_STR(source_at(&a, &spec, born, "2026-06-05T21:59:59Z"), S("none"));
+    EQ_STR(source_at(&a, &spec, born, "2026-06-05T22:00:00Z"), S("start:night"));
+    EQ_STR(source_at(&a, &spec, born, "2026-06-06T06:00:00Z"), S("end:night"));
+    triggers[0].overnight = SCHEDULE_CALENDAR; /* its early part ended this morning */
+    EQ_STR(source_at(&a, &spec, born, "2026-06-05T12:00:00Z"), S("end:night"));
+}
+
+/* The same schedule, later by an amount that depends on the name only. */
+static void a_spread_schedule_is_late(void)
+{
+    struct schedule_trigger triggers[] = { daily("w", 9, 17, 0) };
+    struct schedule_spec spec = { .triggers = triggers, .triggers_n = 1, .spread_s = 600 };
+    int shifts[16];
+    size_t distinct = 0;
+    for (int i = 0; i < 16; i++) {
+        char name[] = { 'w', 'e', 'b', (char)('a' + i), 0 };
+        schedule_spec_set_name(&spec, S("shop"), str_c(name));
+        OK(spec.shift_s >= 0 && spec.shift_s < 600);
+        shifts[i] = spec.shift_s;
+        bool seen = false;
+        for (int k = 0; k < i; k++)
+            seen |= shifts[k] == shifts[i];
+        distinct += !seen;
+        struct schedule_trigger_now states[1];
+        int64_t open = at("2026-06-03T09:00:00Z") + spec.shift_s;
+        EQ_INT(schedule_effective(&spec, 0, open - 1, states).source, SCHEDULE_FROM_END);
+        struct schedule_effective e = schedule_effective(&spec, 0, open, states);
+        EQ_INT(e.source, SCHEDULE_FROM_START);
+        EQ_INT(e.since, open);
+        EQ_INT(states[0].window_e, at("2026-06-03T17:00:00Z") + spec.shift_s);
+        EQ_INT(e.next, at("2026-06-03T17:00:00Z") + spec.shift_s);
+    }
+    OK(distinct >= 14);
+}
+
 /* ---- the oracle */
 
 struct oracle {
@@ -356,6 +454,60 @@ static void order_decides_only_ties(void)
     OK(same_winner > ROUNDS / 2);
 }
 
+/* A tie's answer is constant while both stay open, for random triggers and random pairs of instants. */
+static void ties_never_flip(void)
+{
+    struct random r;
+    random_init(&r, 4, 1);
+    int bad = 0;
+    for (int round = 0; round < ROUNDS && bad < 5; round++) {
+        struct world w;
+        struct schedule_trigger_now now[TRIGGERS], then[TRIGGERS];
+        random_world(&r, &w);
+        for (size_t i = 0; i < w.spec.triggers_n; i++) {
+            w.triggers[i].priority = 0;
+            w.triggers[i].ramp_minutes = 0;
+            if (random_below(&r, 2)) {
+                w.triggers[i].start_s = 0;
+                w.triggers[i].end_s = CIVIL_DAY_S;
+                w.triggers[i].last_day += w.triggers[i].last_day < INT32_MAX ? 60 : 0;
+            }
+        }
+        struct schedule_effective e = schedule_effective(&w.spec, w.created, w.now, now);
+        int64_t later = w.now + (int64_t)random_below(&r, 60 * 86400);
+        struct schedule_effective f = schedule_effective(&w.spec, w.created, later, then);
+        bool same_set = e.source == SCHEDULE_FROM_START;
+        for (size_t i = 0; i < w.spec.triggers_n; i++) {
+            bool open = now[i].state == SCHEDULE_STATE_WITHIN;
+            if (open && later < now[i].window_e) /* open without a break until then */
+                bad += !EQ_INT(then[i].window_s, now[i].window_s) ||
+                       !EQ_INT(then[i].window_e, now[i].window_e);
+            same_set &= open ? later < now[i].window_e : then[i].state != SCHEDULE_STATE_WITHIN;
+        }
+        if (same_set)
+            bad += !EQ_INT(e.trigger, f.trigger) || !EQ_INT(e.since, f.since);
+    }
+}
+
+/* Whatever ended on a day before the day of creation leaves nothing behind. */
+static void nothing_before_creation_governs(void)
+{
+    struct random r;
+    random_init(&r, 5, 1);
+    int bad = 0;
+    for (int round = 0; round < ROUNDS && bad < 5; round++) {
+        struct world w;
+        struct schedule_trigger_now states[TRIGGERS];
+        random_world(&r, &w);
+        struct schedule_effective e = schedule_effective(&w.spec, w.created, w.now, states);
+        if (e.source != SCHEDULE_FROM_END && e.source != SCHEDULE_FROM_HOLD)
+            continue;
+        const struct tz *zone = w.triggers[e.trigger].zone;
+        int64_t day = civil_day_of(w.created + tz_offset_at(zone, w.created));
+        bad += !OK(e.since > w.created || e.since >= schedule_wall_start(zone, day * CIVIL_DAY_S));
+    }
+}
+
 int main(void)
 {
     return tap_run((struct tap_case[]){
@@ -364,9 +516,15 @@ int main(void)
         TAP(an_excluded_date_has_no_window),
         TAP(a_range_that_ended_long_ago_still_rests),
         TAP(ramps_climb_before_and_fall_after),
+        TAP(slopes_that_overlap_are_not_added_up),
+        TAP(a_tie_has_one_answer_while_both_are_open),
+        TAP(a_window_before_creation_never_governs),
+        TAP(a_spread_schedule_is_late),
         TAP(agrees_with_the_definition),
         TAP(constant_between_transitions),
         TAP(order_decides_only_ties),
+        TAP(ties_never_flip),
+        TAP(nothing_before_creation_governs),
         { 0 },
     });
 }

@@ -29,6 +29,24 @@ static void times(void)
     }
 }
 
+static void clocks(void)
+{
+    static const struct {
+        const char *text;
+        int32_t want; /* -1: refused */
+    } cases[] = {
+        { "09:05", 32700 },    { "9:05", 32700 }, { "23:59", 86340 },      { "00:00", 0 },
+        { "09:05:00", 32700 }, { "24:00", -1 },   { "9am", -1 },           { "09:5", -1 },
+        { "09:60", -1 },       { "09", -1 },      { "09:", -1 },           { "", -1 },
+        { "09:05 ", -1 },      { "09:05:", -1 },  { "09:05:00,5", 32700 }, { "-1:00", -1 },
+    };
+    for (size_t i = 0; i < countof(cases); i++) {
+        int32_t got = -1;
+        EQ_INT(schedule_lex_clock(str_c(cases[i].text), &got), cases[i].want < 0 ? -EINVAL : 0);
+        EQ_INT(got, cases[i].want);
+    }
+}
+
 static void dates(void)
 {
     static const struct {
@@ -67,5 +85,6 @@ static void weekdays(void)
 
 int main(void)
 {
-    return tap_run((struct tap_case[]){ TAP(times), TAP(dates), TAP(weekdays), { 0 } });
+    return tap_run(
+        (struct tap_case[]){ TAP(times), TAP(clocks), TAP(dates), TAP(weekdays), { 0 } });
 }

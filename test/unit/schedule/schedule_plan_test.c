@@ -60,6 +60,17 @@ static void has_bounds(const struct schedule_world *w, int32_t min, int32_t max)
     EQ_INT(w->hpa.bounds.max, max);
 }
 
+/* idleReplicaCount is a tenant's value: the largest must not overflow, and leaves no valid minimum. */
+static void an_absurd_idle_count_changes_nothing(void)
+{
+    auto_world struct schedule_world w = world_new(OFFICE, "2026-06-03T10:00:00Z");
+    w.hpa.has_idle = true;
+    w.hpa.idle = INT32_MAX;
+    schedule_world_pass(&w);
+    has_bounds(&w, 2, 9);
+    is(&w, "Ready", "False", "InvalidSpec");
+}
+
 static void a_window_is_applied_once(void)
 {
     auto_world struct schedule_world w = world_new(OFFICE, "2026-06-03T10:00:00Z");
@@ -130,7 +141,7 @@ static void drift_may_stay_until_the_next_transition(void)
     w.now += 60;
     schedule_world_pass(&w);
     has_bounds(&w, 1, 20);
-    is(&w, "Ready", "True", "Reconciled");
+    is(&w, "Ready", "True", "Drifted");
     w.now = at("2026-06-03T17:00:00Z");
     schedule_world_pass(&w);
     has_bounds(&w, 2, 5);
@@ -147,6 +158,8 @@ static void a_fight_is_left_for_ten_minutes(void)
     }
     has_bounds(&w, 8, 100); /* the sixth time it stays */
     is(&w, "Contended", "True", "ManualDrift");
+    is(&w, "Ready", "False", "Contended");
+    EQ_INT(json_int(json_at(w.status, "currentConfig", "maxReplicas", NULL), 0), 100);
     EQ_INT(schedule_world_count(&w, "HPAContended"), 1);
     int64_t since = w.now;
     w.memory = (struct schedule_memory){ 0 }; /* a restart changes nothing */
@@ -158,6 +171,8 @@ static void a_fight_is_left_for_ten_minutes(void)
     schedule_world_pass(&w);
     has_bounds(&w, 8, 20);
     is(&w, "Contended", "False", "Quiet");
+    is(&w, "Ready", "True", "Reconciled");
+    EQ_INT(json_int(json_at(w.status, "currentConfig", "maxReplicas", NULL), 0), 20);
     EQ_INT(schedule_world_count(&w, "HPAContended"), 1);
 }
 
@@ -498,6 +513,27 @@ static void restarts_change_nothing(void)
     OK(steady.hpa_writes >= 10);
 }
 
+/* What was applied stays marked until its triggers are gone, whatever is learned meanwhile. */
+static void applied_windows_are_remembered(void)
+{
+    auto_world struct schedule_world w = world_new(
+        OFFICE
+        "- {name: ai-w-0900-1700, interval: {recurring: W}, startTime: '09:00', endTime: '17:00'}\n"
+        "smartRecommendation: {enabled: false}\n",
+        "2026-06-03T10:00:00Z");
+    schedule_world_pass(&w);
+    struct json *recommendation = json_make(&w.arena, w.status, "recommendation", NULL);
+    json_set_bool(&w.arena, recommendation, "applied", true);
+    w.now += 60;
+    schedule_world_pass(&w);
+    OK(json_bool(json_at(w.status, "recommendation", "applied", NULL), false));
+    struct json *list = json_get(w.spec, "triggers");
+    json_remove(list, json_len(list) - 1);
+    w.now += 60;
+    schedule_world_pass(&w);
+    OK(!json_bool(json_at(w.status, "recommendation", "applied", NULL), true));
+}
+
 int main(void)
 {
     return tap_run((struct tap_case[]){
@@ -525,7 +561,9 @@ int main(void)
         TAP(desired_replicas_are_set_once),
         TAP(a_night_at_zero),
         TAP(a_workload_that_cannot_be_scaled),
+        TAP(an_absurd_idle_count_changes_nothing),
         TAP(restarts_change_nothing),
+        TAP(applied_windows_are_remembered),
         { 0 },
     });
 }

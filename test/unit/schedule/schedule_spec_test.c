@@ -22,15 +22,16 @@ static void problems(void)
         enum schedule_use use;
     } cases[] = {
         { "triggers: [" TRIGGER(DAYS) "]", NULL, NULL, SCHEDULE_USED },
-        { "triggers: [{name: w, startTime: '9:00', endTime: '17:00:00', " DAYS "}]", "InvalidTime",
-          "trigger w: startTime \"9:00\" is not a time of day; want HH:MM:SS from 00:00:00 to 23:59:59",
+        { "triggers: [{name: w, startTime: '9am', endTime: '17:00:00', " DAYS "}]", "InvalidTime",
+          "trigger w: startTime is \"9am\", but must be a time of day HH:MM or HH:MM:SS, up to 23:59:59, which as an end "
+          "means the end of the day",
           SCHEDULE_INVALID },
         { "triggers: [{name: w, startTime: '09:00:00', endTime: '09:00:00', " DAYS "}]",
           "EmptyWindow", "trigger w: startTime and endTime are equal, so it is never active",
           SCHEDULE_INVALID },
         { "triggers: [" TRIGGER("interval: {recurring: 'M', startDate: '2026-02-30'}") "]",
           "InvalidDate",
-          "trigger w: interval.startDate \"2026-02-30\" is not a date; want YYYY-MM-DD",
+          "trigger w: interval.startDate is \"2026-02-30\", but must be a date YYYY-MM-DD",
           SCHEDULE_INVALID },
         { "triggers: [" TRIGGER("interval: {startDate: '2026-03-02', endDate: '2026-03-01'}") "]",
           "InvalidDate",
@@ -41,14 +42,14 @@ static void problems(void)
           "endDate",
           SCHEDULE_NO_DAYS },
         { "triggers: [" TRIGGER("timezone: Mars/Base, " DAYS) "]", "InvalidTimezone",
-          "trigger w: timezone \"Mars/Base\" is unknown; want an IANA name such as Europe/Berlin; using "
+          "trigger w: timezone is \"Mars/Base\", but must be an IANA name such as Europe/Berlin; using "
           "UTC",
           SCHEDULE_USED },
         { "triggers: [" TRIGGER("timezone: Local, " DAYS) "]", "InvalidTimezone",
-          "trigger w: timezone Local depends on the machine; want an IANA name; using UTC",
+          "trigger w: timezone is Local, which depends on the machine, but must be an IANA name; using UTC",
           SCHEDULE_USED },
         { "triggers: [" TRIGGER("interval: {recurring: 'M,T'}") "]", "UnknownWeekday",
-          "trigger w: interval.recurring has \"T\", which is not a weekday; want SUN, M, TU, W, TH, F or "
+          "trigger w: interval.recurring has \"T\", but days must be SUN, M, TU, W, TH, F or "
           "SAT",
           SCHEDULE_USED },
         { "triggers: [" TRIGGER(DAYS) ", " TRIGGER(DAYS) "]", "DuplicateTriggerName",
@@ -58,21 +59,21 @@ static void problems(void)
           "trigger w: startHPAConfig has minReplicas 5 above maxReplicas 3; it has no effect",
           SCHEDULE_USED },
         { "triggers: [" TRIGGER(DAYS ", startHPAConfig: {minReplicas: -5, maxReplicas: 3}") "]",
-          "InvalidReplicas", "trigger w: startHPAConfig.minReplicas is -5; want at least 0",
+          "InvalidReplicas", "trigger w: startHPAConfig.minReplicas is -5, but must be at least 0",
           SCHEDULE_USED },
         { "triggers: [" TRIGGER(DAYS ", startHPAConfig: {minReplicas: '5', maxReplicas: 3}") "]",
           "InvalidReplicas",
           "trigger w: startHPAConfig.minReplicas is not a 32-bit integer; it is ignored",
           SCHEDULE_USED },
         { "triggers: [" TRIGGER(DAYS ", priority: high") "]", "InvalidField",
-          "trigger w: priority has type string; want an integer", SCHEDULE_USED },
+          "trigger w: priority has type string, but must be an integer", SCHEDULE_USED },
         { "triggers: [" TRIGGER(
               "interval: {recurring: 'M', excludeDates: ['2026-12-25', tomorrow]}") "]",
           "InvalidDate",
-          "trigger w: interval.excludeDates \"tomorrow\" is not a date; want YYYY-MM-DD",
+          "trigger w: interval.excludeDates is \"tomorrow\", but must be a date YYYY-MM-DD",
           SCHEDULE_USED },
         { "triggers: [text]", "InvalidField",
-          "trigger trigger-0: the entry has type string; want an object", SCHEDULE_INVALID },
+          "trigger trigger-0: the entry has type string, but must be an object", SCHEDULE_INVALID },
         { "{hpaObjectRef: {name: web}, triggers: [" TRIGGER(DAYS) "]}", "AliasField",
           "spec: hpaObjectRef is an alias of HPAObjectRef", SCHEDULE_USED },
         { "triggers: [{name: w, startTime: '22:00:00', endTime: '06:00:00', " DAYS "}]",
@@ -86,7 +87,7 @@ static void problems(void)
         { "triggers: [{name: w, suspend: true, startTime: broken}]", NULL, NULL,
           SCHEDULE_SUSPENDED },
         { "{driftPolicy: Sometimes, triggers: [" TRIGGER(DAYS) "]}", "InvalidField",
-          "spec: driftPolicy \"Sometimes\" is unknown; want Enforce, OnTransition; using Enforce",
+          "spec: driftPolicy is \"Sometimes\", but must be Enforce or OnTransition; using Enforce",
           SCHEDULE_USED },
     };
     for (size_t i = 0; i < countof(cases); i++) {
@@ -162,6 +163,48 @@ static void extensions_have_the_original_behaviour_as_default(void)
     EQ_INT(spec->advice.lookback_days, 14);
 }
 
+/* Fields of the design that have no effect are named; nothing is accepted silently. */
+static void unused_fields_are_named(void)
+{
+    auto_arena struct arena a = { 0 };
+    struct schedule_spec *spec =
+        read_yaml(&a, "aiScheduler: {enabled: true, deviationCheckIntervalMinutes: 5, "
+                      "deviationThresholdPercent: 20, peakMultiplierPercent: 150, "
+                      "weekdayWeekendSplitThresholdPercent: 20, minDataPointsRequired: 72}");
+    EQ_INT(spec->problems_n, 5);
+    for (size_t i = 0; i < spec->problems_n; i++)
+        OK(spec->problems[i].kind == SCHEDULE_UNUSED_FIELD &&
+           !schedule_problem_is_error(spec->problems[i].kind) &&
+           str_find(spec->problems[i].text, S("has no effect")) != SIZE_MAX);
+    spec = read_yaml(&a, "{smartRecommendation: {enabled: true}, aiScheduler: {enabled: true}}");
+    EQ_INT(spec->problems_n, 1);
+}
+
+/* "0 9 30 2 *" is well-formed and never fires; February 29 does. */
+static void lines_that_never_match(void)
+{
+    static const struct {
+        const char *line;
+        bool fires;
+    } lines[] = { { "0 9 30 2 *", false },  { "0 9 31 4,6,9,11 *", false }, { "0 9 29 2 *", true },
+                  { "0 9 30 2 MON", true }, { "0 9 30 * *", true },         { "0 9 * 2 *", true },
+                  { "0 9 */30 2 *", true } };
+    for (size_t i = 0; i < countof(lines); i++) {
+        auto_arena struct arena a = { 0 };
+        struct json *tree = NULL;
+        str text = arena_printf(
+            &a, "{\"triggers\":[{\"name\":\"t\",\"schedule\":\"%s\",\"duration\":\"8h\"}]}",
+            lines[i].line);
+        OK(json_parse(&a, text, &tree, NULL) == 0);
+        struct schedule_spec *spec =
+            schedule_spec_read(&a, tree, (struct schedule_defaults){ .find_zone = tz_get });
+        EQ_INT(spec->triggers[0].use == SCHEDULE_USED, lines[i].fires);
+        EQ_INT(spec->problems_n, !lines[i].fires);
+        if (spec->problems_n)
+            EQ_STR(str_c(schedule_problem_reason(spec->problems[0].kind)), S("InvalidCron"));
+    }
+}
+
 int main(void)
 {
     return tap_run((struct tap_case[]){
@@ -170,6 +213,8 @@ int main(void)
         TAP(end_of_day_is_exclusive_midnight),
         TAP(capitalised_names_win_over_aliases),
         TAP(extensions_have_the_original_behaviour_as_default),
+        TAP(lines_that_never_match),
+        TAP(unused_fields_are_named),
         { 0 },
     });
 }

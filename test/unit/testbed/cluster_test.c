@@ -154,7 +154,7 @@ static str node_of(struct cluster *c, const char *pod)
     return json_text(json_at(pod_of(c, pod), "spec", "nodeName", NULL));
 }
 
-/* Pods that nobody made for a set are placed as well, each where there is room for what it requests. */
+/* Pods without a ReplicaSet are placed as well, each where there is room for what it requests. */
 static void bare_pods_are_bound_as_far_as_there_is_room(void)
 {
     static const char *const more[] = { "", "nodeSelector: {pool: none}, ",
@@ -241,12 +241,31 @@ static void install_shapes(struct cluster *c)
     }
 }
 
+static const struct resource gateways = { "gateway.networking.k8s.io", "v1", "gateways", "Gateway",
+                                          true };
+
+static void create_gateway(struct cluster *c, const char *ns, const char *name)
+{
+    struct json *gateway = NULL;
+    err_t e;
+    OK_CALL(yaml_parse(&c->arena,
+                       arena_printf(&c->arena,
+                                    "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\n"
+                                    "metadata: {name: %s}\nspec: {gatewayClassName: x, listeners: "
+                                    "[{name: h, port: 80, protocol: HTTP}]}\n",
+                                    name),
+                       &gateway, &e),
+            &e);
+    cluster_create(c, &gateways, ns, gateway);
+}
+
 static const struct json *accepted(const struct json *route)
 {
     const struct json *parent = json_item(json_at(route, "status", "parents", NULL), 0);
     return json_item(json_get(parent, "conditions"), 0);
 }
 
+/* One that does not exist does not answer. */
 static void a_gateway_accepts_routes(void)
 {
     struct cluster c;
@@ -258,12 +277,16 @@ static void a_gateway_accepts_routes(void)
     OK_CALL(yaml_parse(
                 &c.arena,
                 S("apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: r}\n"
-                  "spec: {parentRefs: [{name: gw, namespace: gateways}], rules: [{matches: [{path: "
+                  "spec: {parentRefs: [{name: gw, namespace: shop}], rules: [{matches: [{path: "
                   "{type: PathPrefix, value: /a}}]}]}\n"),
                 &route, &e),
             &e);
     cluster_create(&c, &routes, "shop", route);
     cluster_operator(&c, &testbed_feature, settings);
+    cluster_until(&c, start_s + 20);
+    OK(!accepted(cluster_get(&c, &routes, "shop", "r")));
+    create_gateway(&c, "shop", "gw");
+    create_gateway(&c, "shop", "other");
     cluster_until(&c, start_s + 40);
     const struct json *condition = accepted(cluster_get(&c, &routes, "shop", "r"));
     EQ_STR(json_text(json_get(condition, "type")), S("Accepted"));
@@ -271,16 +294,52 @@ static void a_gateway_accepts_routes(void)
     EQ_INT(json_int(json_get(condition, "observedGeneration"), 0), 1);
     size_t writes = c.operator_writes;
     cluster_until(&c, start_s + 400);
-    EQ_INT(c.operator_writes, writes); /* said once */
-    struct cluster_answer a = cluster_do(
-        &c, KUBE_MERGE_PATCH, &routes, "shop", "r",
-        S("{\"spec\":{\"parentRefs\":[{\"name\":\"other\",\"namespace\":\"gateways\"}]}}"));
+    EQ_INT(c.operator_writes, writes); /* reported once */
+    struct cluster_answer a =
+        cluster_do(&c, KUBE_MERGE_PATCH, &routes, "shop", "r",
+                   S("{\"spec\":{\"parentRefs\":[{\"name\":\"other\",\"namespace\":\"shop\"}]}}"));
     EQ_INT(a.code, 200);
     cluster_until(&c, start_s + 402);
     struct json *changed = cluster_get(&c, &routes, "shop", "r");
     EQ_INT(json_int(json_get(accepted(changed), "observedGeneration"), 0), 2);
     const struct json *parent = json_item(json_at(changed, "status", "parents", NULL), 0);
     EQ_STR(json_text(json_at(parent, "parentRef", "name", NULL)), S("other"));
+    cluster_stop(&c);
+}
+
+/* Until it is back. */
+static void a_deleted_gateway_refuses_routes(void)
+{
+    static const struct {
+        int64_t at_s;
+        bool creates;
+        const char *status, *reason;
+    } steps[] = { { 40, true, "True", "Accepted" },
+                  { 60, false, "False", "NoMatchingParent" },
+                  { 80, true, "True", "Accepted" } };
+    struct cluster c;
+    err_t e;
+    cluster_start(&c, start_s);
+    create_all(&c, nodes);
+    install_shapes(&c);
+    struct json *route = NULL;
+    OK_CALL(yaml_parse(&c.arena,
+                       S("apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: "
+                         "{name: r}\nspec: {parentRefs: [{name: gw}]}\n"),
+                       &route, &e),
+            &e);
+    cluster_create(&c, &routes, "shop", route);
+    cluster_operator(&c, &testbed_feature, settings);
+    for (size_t i = 0; i < countof(steps); i++) {
+        if (steps[i].creates)
+            create_gateway(&c, "shop", "gw");
+        else
+            cluster_do(&c, KUBE_DELETE, &gateways, "shop", "gw", S(""));
+        cluster_until(&c, start_s + steps[i].at_s);
+        const struct json *condition = accepted(cluster_get(&c, &routes, "shop", "r"));
+        EQ_STR(json_text(json_get(condition, "status")), str_c(steps[i].status));
+        EQ_STR(json_text(json_get(condition, "reason")), str_c(steps[i].reason));
+    }
     cluster_stop(&c);
 }
 
@@ -471,6 +530,7 @@ int main(void)
                                         TAP(bare_pods_are_bound_as_far_as_there_is_room),
                                         TAP(pods_wait_for_a_node),
                                         TAP(a_gateway_accepts_routes),
+                                        TAP(a_deleted_gateway_refuses_routes),
                                         TAP(time_is_all_that_matters),
                                         TAP(volumes_are_bound_and_jobs_done),
                                         TAP(servers_answer_the_same_in_every_run),

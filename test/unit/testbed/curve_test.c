@@ -31,8 +31,8 @@ static void nonsense_is_refused(void)
     const struct {
         const char *text, *says;
     } t[] = {
-        { "", "needs a value" }, { "x", "\"x\"" },       { "0s=1 0s=2", "not later" },
-        { "10=1", "10=1" },      { "0s=-1", "below 0" }, { "0s=1 5s=", "5s=" },
+        { "", "must be a value" }, { "x", "\"x\"" },       { "0s=1 0s=2", "not later" },
+        { "10=1", "10=1" },        { "0s=-1", "below 0" }, { "0s=1 5s=", "5s=" },
     };
     for (size_t i = 0; i < countof(t); i++) {
         struct curve c;

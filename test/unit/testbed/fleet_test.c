@@ -84,7 +84,7 @@ static void an_empty_fleet_serves_nothing(void)
     OK(isinf(s.p99_ttft_s));
 }
 
-/* ---- a policy that does what the test says */
+/* ---- a policy under control of the test */
 
 struct script {
     struct fleet_policy policy;
@@ -149,7 +149,7 @@ static void a_start_can_be_withdrawn(void)
     EQ_REAL(score.cost, 15 * (2 * hours + 18 * 15 / 3600.0));
 }
 
-static void queries_tell_the_load(void)
+static void queries_show_the_load(void)
 {
     struct fleet_trace trace = make_trace(10, 600);
     struct script s = { 0 };
@@ -187,7 +187,7 @@ static void queries_tell_the_load(void)
 
 static const char *const names[] = { "slo",       "need",        "2026",        "seed",
                                      "v2",        "need-direct", "queue-model", "hpa-kv",
-                                     "hpa-queue", "hpa-running", "keda" };
+                                     "v2-taught", "hpa-queue",   "hpa-running", "keda" };
 
 static void check_bounds(void *context, const struct fleet *f, const int *before,
                          const struct fleet_answer *answer)
@@ -204,20 +204,20 @@ static void check_bounds(void *context, const struct fleet *f, const int *before
 static struct fleet_score run_policy(const char *name, struct fleet_trace trace, int *steps)
 {
     int initial[FLEET_VARIANTS_MAX] = { 1, 5 };
-    struct fleet_policy *p = policy_new(str_c(name), &config);
+    struct fleet_policy *p = fleet_policy_new(str_c(name), &config);
     struct fleet_hooks hooks = { check_bounds, NULL, steps };
     struct fleet_score s = fleet_simulate(
         &(struct fleet_run){
             .config = &config, .trace = trace, .initial = initial, .policy = p, .hooks = &hooks },
         NULL);
-    policy_free(p);
+    fleet_policy_free(p);
     return s;
 }
 
 static void policies_keep_bounds_and_serve_everyone(void)
 {
     struct fleet_trace trace = make_trace(8, 900);
-    OK(!policy_new(S("nothing"), &config));
+    OK(!fleet_policy_new(S("nothing"), &config));
     for (size_t i = 0; i < countof(names); i++) {
         int steps = 0;
         struct fleet_score a = run_policy(names[i], trace, &steps);
@@ -257,14 +257,53 @@ static void searches_find_the_least(void)
     variants[0].max = variants[1].max = 30;
 }
 
+/* Between 2 and 8 replicas, in turns: each fall removes six. */
+static void step_up_and_down(struct fleet_policy *p, const struct fleet *f,
+                             struct fleet_answer *answer)
+{
+    (void)p;
+    answer->targets[0] = f->current[0] > 2 ? 2 : 8;
+}
+
+static struct fleet_score run_falling(struct fleet_trace trace, double grace_s, bool marks_victims)
+{
+    struct fleet_policy policy = { .name = "steps", .period_s = 60, .step = step_up_and_down };
+    struct fleet_config c = config;
+    int initial[FLEET_VARIANTS_MAX] = { 8, 0 };
+    c.start_mean_s = 1;
+    c.start_sd_s = 0;
+    c.grace_s = grace_s;
+    c.marks_victims = marks_victims;
+    return fleet_simulate(
+        &(struct fleet_run){ .config = &c, .trace = trace, .initial = initial, .policy = &policy },
+        NULL);
+}
+
+/* A replica that is removed finishes what runs; how much of it exceeds the grace period is counted, and nothing else
+ * depends on that. The least busy ones have less of it. */
+static void requests_that_a_kubelet_would_break_are_counted(void)
+{
+    struct fleet_trace trace = make_trace(8, 900);
+    struct fleet_score never = run_falling(trace, 3600, false), soon = run_falling(trace, 1, false),
+                       marked = run_falling(trace, 1, true);
+    printf("# %llu broken, %llu with marked victims\n", (unsigned long long)soon.broken,
+           (unsigned long long)marked.broken);
+    EQ_INT((int64_t)never.broken, 0);
+    OK(soon.broken > 0);
+    OK(marked.broken < soon.broken);
+    EQ_REAL(soon.cost, never.cost);
+    EQ_REAL(soon.attained, never.attained);
+}
+
 int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(more_replicas_attain_more),
                                         TAP(an_empty_fleet_serves_nothing),
                                         TAP(replicas_start_drain_and_cost),
                                         TAP(a_start_can_be_withdrawn),
-                                        TAP(queries_tell_the_load),
+                                        TAP(queries_show_the_load),
                                         TAP(policies_keep_bounds_and_serve_everyone),
                                         TAP(searches_find_the_least),
+                                        TAP(requests_that_a_kubelet_would_break_are_counted),
                                         { 0 } });
 }

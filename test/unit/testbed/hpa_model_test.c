@@ -10,7 +10,7 @@ static struct hpa_input input(int64_t now_s, int32_t current, const struct hpa_m
                                .max = 50,
                                .metrics = metric,
                                .metric_n = 1,
-                               .behavior = hpa_default_behavior() };
+                               .behavior = hpa_model_default_behavior() };
 }
 
 static int32_t once(int32_t current, struct hpa_metric metric)
@@ -18,8 +18,8 @@ static int32_t once(int32_t current, struct hpa_metric metric)
     struct hpa_history h = { 0 };
     struct hpa_input in = input(0, current, &metric);
     in.behavior.down.stabilization_s = 0;
-    int32_t desired = hpa_decide(&h, &in).desired;
-    hpa_history_done(&h);
+    int32_t desired = hpa_model_decide(&h, &in).desired;
+    hpa_model_history_done(&h);
     return desired;
 }
 
@@ -44,7 +44,7 @@ static void missing_pods_dampen(void)
     EQ_INT(once(8, (struct hpa_metric){ true, HPA_POD_AVERAGE, 10, 100, 4 }), 10); /* four start */
     EQ_INT(once(8, (struct hpa_metric){ true, HPA_POD_AVERAGE, 10, 60, 4 }), 8); /* they will do */
     EQ_INT(once(8, (struct hpa_metric){ true, HPA_POD_AVERAGE, 10, 20, 4 }), 6);
-    EQ_INT(once(4, (struct hpa_metric){ true, HPA_POD_AVERAGE, 10, 0, 0 }), 4); /* nobody reports */
+    EQ_INT(once(4, (struct hpa_metric){ true, HPA_POD_AVERAGE, 10, 0, 0 }), 4); /* no pod reports */
 }
 
 /* What is there at the first look counts as recommended then. */
@@ -53,12 +53,12 @@ static void a_new_hpa_holds_for_its_window(void)
     struct hpa_history h = { 0 };
     struct hpa_metric idle = { true, HPA_UTILIZATION, 50, 10 };
     struct hpa_input in = input(1000, 10, &idle);
-    EQ_INT(hpa_decide(&h, &in).desired, 10);
+    EQ_INT(hpa_model_decide(&h, &in).desired, 10);
     in.now_s = 1285;
-    EQ_INT(hpa_decide(&h, &in).desired, 10);
+    EQ_INT(hpa_model_decide(&h, &in).desired, 10);
     in.now_s = 1300;
-    EQ_INT(hpa_decide(&h, &in).desired, 2);
-    hpa_history_done(&h);
+    EQ_INT(hpa_model_decide(&h, &in).desired, 2);
+    hpa_model_history_done(&h);
 }
 
 static void up_is_limited_by_policy(void)
@@ -75,14 +75,14 @@ static void down_waits_for_the_window(void)
     struct hpa_metric busy = { true, HPA_UTILIZATION, 50, 50 },
                       idle = { true, HPA_UTILIZATION, 50, 10 };
     struct hpa_input in = input(0, 10, &busy);
-    EQ_INT(hpa_decide(&h, &in).desired, 10);
+    EQ_INT(hpa_model_decide(&h, &in).desired, 10);
     for (int64_t now = 15; now < 300; now += 15) {
         in = input(now, 10, &idle);
-        EQ_INT(hpa_decide(&h, &in).desired, 10);
+        EQ_INT(hpa_model_decide(&h, &in).desired, 10);
     }
     in = input(300, 10, &idle);
-    EQ_INT(hpa_decide(&h, &in).desired, 2);
-    hpa_history_done(&h);
+    EQ_INT(hpa_model_decide(&h, &in).desired, 2);
+    hpa_model_history_done(&h);
 }
 
 static void changes_count_against_the_period(void)
@@ -90,14 +90,15 @@ static void changes_count_against_the_period(void)
     struct hpa_history h = { 0 };
     struct hpa_metric hot = { true, HPA_UTILIZATION, 10, 1000 };
     struct hpa_input in = input(100, 2, &hot);
-    int32_t desired = hpa_decide(&h, &in).desired;
+    int32_t desired = hpa_model_decide(&h, &in).desired;
     EQ_INT(desired, 6);
-    hpa_scaled(&h, 100, 2, desired);
+    hpa_model_scaled(&h, 100, 2, desired);
     in = input(105, 6, &hot);
-    EQ_INT(hpa_decide(&h, &in).desired, 6); /* the allowance of this quarter minute is used up */
+    EQ_INT(hpa_model_decide(&h, &in).desired,
+           6); /* the allowance of this quarter minute is used up */
     in = input(116, 6, &hot);
-    EQ_INT(hpa_decide(&h, &in).desired, 12);
-    hpa_history_done(&h);
+    EQ_INT(hpa_model_decide(&h, &in).desired, 12);
+    hpa_model_history_done(&h);
 }
 
 static void unreadable_metrics_never_shrink(void)
@@ -107,12 +108,12 @@ static void unreadable_metrics_never_shrink(void)
     struct hpa_input in = input(0, 10, metrics);
     in.metric_n = 2;
     in.behavior.down.stabilization_s = 0;
-    EQ_INT(hpa_decide(&h, &in).desired, 10);
+    EQ_INT(hpa_model_decide(&h, &in).desired, 10);
     in.metrics = &metrics[1];
     in.metric_n = 1;
-    struct hpa_decision d = hpa_decide(&h, &in);
+    struct hpa_decision d = hpa_model_decide(&h, &in);
     OK(d.desired == 10 && !d.active);
-    hpa_history_done(&h);
+    hpa_model_history_done(&h);
 }
 
 static void zero_is_switched_off(void)

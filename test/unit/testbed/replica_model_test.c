@@ -102,7 +102,7 @@ static void a_request_waits_for_a_seat(void)
     replica_done(&r);
 }
 
-/* Law 4: the youngest leaves, is computed again, and nobody is lost. */
+/* Law 4: the youngest leaves, is computed again, and none is lost. */
 static void the_youngest_is_preempted(void)
 {
     struct replica_profile p = plain;
@@ -156,7 +156,7 @@ static void slow_preempt(struct slow *s)
     s->waiting_n++;
 }
 
-/* Blocks for those that decode, the youngest making room; true: somebody left. */
+/* Blocks for those that decode, the youngest making room; true: a sequence left. */
 static bool slow_grow(struct slow *s)
 {
     bool left = false;

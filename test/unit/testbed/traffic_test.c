@@ -25,7 +25,7 @@ static void world_start(struct world *w)
                      &w->loop, &e),
             &e);
     w->serving =
-        (struct serving){ .loop = w->loop, .orphaned = traffic_orphaned, .context = &w->traffic };
+        (struct serving){ .loop = w->loop, .orphaned = traffic_reroute, .context = &w->traffic };
     w->traffic.serving = &w->serving;
 }
 
