@@ -1,7 +1,7 @@
 /* The runner: see golden.h.
  *
  * Without --tap it prints one line for each failing case and the closing line `N passed, N failed`;
- * with it, one TAP line a case. The exit status is 0, 1 when a case failed, and 2 with a sentence
+ * with it, one TAP line per case. The exit status is 0, 1 when a case failed, and 2 with a sentence
  * when there was nothing to run: an unknown family, an unreadable file, a file without a case.
  *
  * Time zones are read from the folder `zoneinfo` beside this file, which has those that the vectors name as they
@@ -18,15 +18,24 @@ enum { FILE_BYTES_MAX = 64 << 20 };
 static const struct golden_family *const groups[] = {
     /* clang-format off: one a line */
     golden_aim,
+    golden_aim_engine,
+    golden_aim_inspection,
+    golden_aim_kinds,
+    golden_aim_status,
     golden_apiserver,
     golden_base,
     golden_cgroup,
+    golden_doors,
     golden_market,
+    golden_market_next,
+    golden_market_shares,
     golden_runtimeconfig,
     golden_saturation,
     golden_saturation_config,
+    golden_saturation_discovery,
     golden_saturation_slo,
     golden_saturation_tokens,
+    golden_saturation_votes,
     golden_schedule,
     golden_timeline,
     /* clang-format on */
@@ -106,7 +115,7 @@ static void run_cases(struct run *run, const struct golden_family *family, const
     arena_done(&scratch);
 }
 
-/* Prints the file with every expected part made anew: for families that our own code defines. */
+/* Prints the file with every expected part computed again: for families that our own code defines. */
 static int make_file(const struct golden_family *family, struct arena *a, struct json *file,
                      const struct json *cases, err_t *e)
 {
@@ -138,7 +147,7 @@ static int run_file(struct run *run, const char *path, err_t *e)
     struct json *file;
     if (json_parse(&a, buf_str(&text), &file, e))
         return err_wrap(e, "%s", path);
-    const struct json *cases = json_get(file, "cases");
+    const struct json *cases = json_is(file, JSON_ARR) ? file : json_get(file, "cases");
     cases = cases ? cases : json_get(file, "vectors");
     if (json_len(cases) == 0 || !json_is(cases, JSON_ARR))
         return err_set(e, ENODATA, "%s: has no case; an array `cases` or `vectors` is wanted",

@@ -3,7 +3,7 @@
  *     golden [--tap] FILE...
  *     golden --make FILE      prints the file with the expected parts as the code answers now
  *
- * A file is a JSON object with its cases in an array `cases` or `vectors`; the beginning of its name
+ * A file is a JSON array of cases, or an object with its cases in `cases` or `vectors`; the beginning of its name
  * is the family (the longest that is known). Each group of families is one file here,
  * golden_<group>.c, with a table that golden.c lists:
  *
@@ -31,7 +31,7 @@ struct golden {
 struct golden_family {
     const char *name; /* NULL ends a table */
     void (*run)(struct golden *g, const struct json *c);
-    /* The expected part of a case, as the code answers now; NULL: it cannot be made anew. */
+    /* The expected part of a case, as the code answers now; NULL: it cannot be computed. */
     struct json *(*make)(struct golden *g, const struct json *c);
 };
 
@@ -40,7 +40,7 @@ struct tolerance {
     double absolute, relative;
 };
 
-/* Each says what was wanted and got when they differ, and answers whether they agree. */
+/* Each prints expected and actual values if they differ, and returns whether they agree. */
 bool golden_ok(struct golden *g, bool condition, const char *format, ...) PRINTF_LIKE(3, 4);
 bool golden_eq_int(struct golden *g, const char *what, int64_t got, const struct json *want);
 bool golden_eq_bool(struct golden *g, const char *what, bool got, const struct json *want);
@@ -53,15 +53,24 @@ bool golden_eq_real(struct golden *g, const char *what, double got, const struct
 double golden_real(const struct json *v, double otherwise); /* reads those strings too */
 
 extern const struct golden_family golden_aim[];
+extern const struct golden_family golden_aim_engine[];
+extern const struct golden_family golden_aim_inspection[];
+extern const struct golden_family golden_aim_kinds[];
+extern const struct golden_family golden_aim_status[];
 extern const struct golden_family golden_apiserver[];
 extern const struct golden_family golden_base[];
 extern const struct golden_family golden_cgroup[];
+extern const struct golden_family golden_doors[];
 extern const struct golden_family golden_market[];
+extern const struct golden_family golden_market_next[];
+extern const struct golden_family golden_market_shares[];
 extern const struct golden_family golden_runtimeconfig[];
 extern const struct golden_family golden_saturation[];
 extern const struct golden_family golden_saturation_config[];
+extern const struct golden_family golden_saturation_discovery[];
 extern const struct golden_family golden_saturation_slo[];
 extern const struct golden_family golden_saturation_tokens[];
+extern const struct golden_family golden_saturation_votes[];
 extern const struct golden_family golden_schedule[];
 extern const struct golden_family golden_timeline[];
 

@@ -89,7 +89,7 @@ static void run_split(struct golden *g, const struct json *in, const struct json
     golden_eq_json(g, "words", got, want);
 }
 
-/* The name of a case says which function it is for. */
+/* The name of a case selects the function. */
 static void run_strings(struct golden *g, const struct json *c)
 {
     static const struct {

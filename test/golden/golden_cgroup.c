@@ -5,6 +5,8 @@
 #include "../cgroup_files.h"
 #include "market/cgroup_tree.h"
 
+#include <stdio.h>
+
 static void make_tree(const struct cgroup_files *f, const struct json *in)
 {
     const struct json *dirs = json_get(in, "dirs");

@@ -46,7 +46,7 @@ static void run_nash(struct golden *g, const struct json *c)
     size_t n = json_len(json_get(in, "bids"));
     struct bid *bids = read_bids(g, json_get(in, "bids"));
     int64_t capacity = integer(in, "capacity"), *x = arena_array(g->arena, n, sizeof(*x));
-    compat_clear(capacity, bids, n, x);
+    market_compat_clear(capacity, bids, n, x);
     check_allocations(g, x, json_get(want, "allocations"));
     golden_eq_real(g, "shadow_price", market_price(capacity, bids, n),
                    json_get(want, "shadow_price"), close);
@@ -146,7 +146,7 @@ static void run_bid(struct golden *g, const struct json *c)
     rules.cost_efficiency = str_eqc(json_text(json_get(in, "mode")), "cost_efficiency");
     struct compat_agent own;
     struct agent *agent = &own.agent;
-    compat_agent_init(&own, 0, 1);
+    market_compat_agent_init(&own, 0, 1);
     agent->usage_milli = (int32_t)integer(in, "usage_milli");
     agent->throttling = real(in, "throttling");
     agent->allocation_milli = (int32_t)integer(in, "allocation_milli");
@@ -154,9 +154,9 @@ static void run_bid(struct golden *g, const struct json *c)
     const struct json *history = json_get(in, "throttling_history");
     for (size_t i = 0; i < json_len(history) && i < COMPAT_HISTORY; i++)
         own.history[own.history_n++] = json_real(json_item(history, i), 0);
-    struct bid bid =
-        compat_bid(&own, &rules, read_action(json_get(in, "action")), real(in, "shadow_price"),
-                   json_bool(json_get(in, "in_grace_period"), false));
+    struct bid bid = market_compat_bid(&own, &rules, read_action(json_get(in, "action")),
+                                       real(in, "shadow_price"),
+                                       json_bool(json_get(in, "in_grace_period"), false));
     check_bid(g, bid, want);
     check_state(g, agent_state(agent->usage_milli, agent->throttling, agent->allocation_milli),
                 json_get(want, "state"));
@@ -202,7 +202,7 @@ static void run_qlearn(struct golden *g, const struct json *c)
     };
     struct compat_agent own;
     struct agent *agent = &own.agent;
-    compat_agent_init(&own, real(in, "epsilon0"), 1);
+    market_compat_agent_init(&own, real(in, "epsilon0"), 1);
     agent->allocation_milli = (int32_t)integer(in, "initial_allocation");
     for (size_t i = 0; i < json_len(steps); i++) {
         const struct json *step = json_item(steps, i);
@@ -211,11 +211,11 @@ static void run_qlearn(struct golden *g, const struct json *c)
                                    real(step, "throttling"),
                                    json_bool(json_get(step, "slo_violation"), false) };
         double price = real(step, "shadow_price");
-        compat_learn(&own, &rules, o);
-        check_bid(g, compat_bid(&own, &rules, agent_choose(agent, 0, false), 0, false),
+        market_compat_learn(&own, &rules, o);
+        check_bid(g, market_compat_bid(&own, &rules, agent_choose(agent, 0, false), 0, false),
                   json_get(want, "bid_first_pass"));
         enum agent_action action = agent_choose(agent, price, false);
-        check_bid(g, compat_bid(&own, &rules, action, price, false), json_get(want, "bid"));
+        check_bid(g, market_compat_bid(&own, &rules, action, price, false), json_get(want, "bid"));
         golden_eq_str(g, "action", str_c(agent_action_name(action)), json_get(want, "action"));
         check_state(g, agent->state, json_get(want, "state"));
         golden_eq_real(g, "epsilon", agent->epsilon, json_get(want, "epsilon"), close);
@@ -243,12 +243,11 @@ static void run_smoothing(struct golden *g, const struct json *c)
 {
     const struct json *in = json_get(c, "input"), *want = json_get(c, "expected");
     struct compat_pod pod = { integer(in, "last_allocation"), integer(in, "last_smoothed") };
-    struct compat_write w =
-        compat_smooth(&pod,
-                      (struct compat_smoothing){
-                          integer(in, "nash_allocation"), integer(in, "pod_limit_container0"),
-                          json_bool(json_get(in, "within_30s_of_last_write"), false),
-                          real(in, "min_change_percent"), integer(in, "absolute_min_allocation") });
+    struct compat_write w = market_compat_smooth(
+        &pod, (struct compat_smoothing){
+                  integer(in, "nash_allocation"), integer(in, "pod_limit_container0"),
+                  json_bool(json_get(in, "within_30s_of_last_write"), false),
+                  real(in, "min_change_percent"), integer(in, "absolute_min_allocation") });
     check_write(g, w, &pod, want, "written");
     golden_eq_int(g, "last_smoothed", pod.last_smoothed, json_get(want, "last_smoothed"));
 }
@@ -263,8 +262,9 @@ static void run_faststep(struct golden *g, const struct json *c)
                                                  .throttled_usec =
                                                      integer(in, "delta_throttled_usec") },
                        2000000000);
-    struct compat_write w = compat_fast_step(&pod, window.demand, real(in, "throttling_threshold"),
-                                             real(in, "fast_step_min"), real(in, "fast_step_max"));
+    struct compat_write w =
+        market_compat_fast_step(&pod, window.demand, real(in, "throttling_threshold"),
+                                real(in, "fast_step_min"), real(in, "fast_step_max"));
     check_write(g, w, &pod, want, "boosted");
 }
 
@@ -288,8 +288,8 @@ static void run_split(struct golden *g, const struct json *c)
         current[i].limit_milli = read_milli(g, json_get(json_item(list, i), "limit_cpu"));
         current[i].request_milli = read_milli(g, json_get(json_item(list, i), "request_cpu"));
     }
-    compat_split(integer(in, "desired_limit_milli"), integer(in, "desired_request_milli"), current,
-                 n, got);
+    market_compat_split(integer(in, "desired_limit_milli"), integer(in, "desired_request_milli"),
+                        current, n, got);
     for (size_t i = 0; i < n; i++) {
         const struct json *w = json_item(want, i);
         golden_ok(g, got[i].limit_milli == read_milli(g, json_get(w, "limit_cpu")),

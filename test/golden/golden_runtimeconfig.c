@@ -134,9 +134,12 @@ static void run_route(struct golden *g, const struct json *c)
     struct runtimeconfig_spec own = runtimeconfig_spec_read(json_get(service, "spec"), false),
                               config =
                                   runtimeconfig_spec_read(json_get(c, "runtimeConfigSpec"), false);
-    struct aim_route_template serves = { true, json_text(json_get(template, "name")),
-                                         json_text(json_get(template, "modelName")),
-                                         json_text(json_get(template, "modelSourceName")) };
+    struct aim_route_template serves = {
+        .ready = true,
+        .name = json_text(json_get(template, "name")),
+        .model_name = json_text(json_get(template, "modelName")),
+        .source_name = json_text(json_get(template, "modelSourceName")),
+    };
     struct aim_route_question q = { .group = "aim.silogen.ai",
                                     .service = service,
                                     .own = &own,

@@ -107,11 +107,10 @@ static void check_numbers(struct golden *g, const struct slo_input *in,
         { "demand", out->demand },     { "forecast", out->forecast }, { "horizon", out->horizon },
         { "need", out->need },         { "have", out->have },         { "hold", out->hold },
         { "margin", out->margin },     { "used", out->used },         { "spent", out->spent },
-        { "quantile", out->quantile },
+        { "headroom", out->headroom }, { "level", out->level },
     };
     for (size_t i = 0; i < countof(numbers); i++)
         golden_eq_real(g, numbers[i].name, numbers[i].got, json_get(want, numbers[i].name), close);
-    golden_eq_bool(g, "additive", out->additive, json_get(want, "additive"));
     for (size_t i = 0; i < in->variant_n; i++) {
         golden_eq_int(g, "fit", out->fit[i], json_item(json_get(want, "fit"), i));
         golden_eq_real(g, "capacity", out->capacity[i], json_item(json_get(want, "capacity"), i),
@@ -166,10 +165,10 @@ static struct json *make_output(struct golden *g, const struct slo_input *in,
         put_number(g, o, "have", out->have);
         put_number(g, o, "hold", out->hold);
         put_number(g, o, "margin", out->margin);
-        put_number(g, o, "quantile", out->quantile);
+        put_number(g, o, "headroom", out->headroom);
+        put_number(g, o, "level", out->level);
         put_number(g, o, "used", out->used);
         put_number(g, o, "spent", out->spent);
-        json_set_bool(a, o, "additive", out->additive);
     }
     json_set_str(a, o, "reason", str_c(out->reason));
     return o;

@@ -85,7 +85,7 @@ static void run_limiter(struct golden *g, const struct json *c)
     size_t stock_n;
     struct limiter_stock *stock = read_stock(g, json_get(in, "nodes"), &stock_n);
     const struct limiter_grant *grants =
-        limiter_apply(g->arena, stock, stock_n, demands, json_len(list));
+        sat_limiter_apply(g->arena, stock, stock_n, demands, json_len(list));
     for (size_t i = 0; i < json_len(list); i++) {
         const struct json *w = json_item(want, i);
         golden_eq_int(g, "target", grants[i].target, json_get(w, "target"));

@@ -5,6 +5,7 @@
 #include "base/civil.h"
 #include "base/rfc3339.h"
 #include "schedule/schedule_apply_core.h"
+#include "schedule/schedule_convert_core.h"
 #include "schedule/schedule_core.h"
 #include "schedule/schedule_cron_core.h"
 #include "schedule/schedule_lex.h"
@@ -41,16 +42,19 @@ static struct schedule_bounds bounds_read(const struct json *v)
 
 /* ---- points: effective(spec, created, now) and what it does to an HPA */
 
-static struct json *states_json(struct arena *a, const struct schedule_spec *spec,
+/* The vectors cut a window eight days before and after now; the core does not. */
+static struct json *states_json(struct arena *a, const struct schedule_spec *spec, int64_t now,
                                 const struct schedule_trigger_now *states)
 {
     struct json *out = json_new_arr(a);
     for (size_t i = 0; i < spec->triggers_n; i++) {
         struct json *one = json_new_obj(a), *window = json_new_null(a);
-        if (states[i].state == SCHEDULE_STATE_WITHIN) {
+        struct schedule_view v = schedule_view(&spec->triggers[i], now);
+        struct schedule_span near;
+        if (states[i].state == SCHEDULE_STATE_WITHIN && schedule_window_near(&v, &near)) {
             window = json_new_arr(a);
-            json_push(a, window, instant_json(a, states[i].window_s));
-            json_push(a, window, instant_json(a, states[i].window_e));
+            json_push(a, window, instant_json(a, near.from));
+            json_push(a, window, instant_json(a, near.to));
         }
         json_set_str(a, one, "name", spec->triggers[i].name);
         json_set_str(a, one, "state", str_c(schedule_state_name(states[i].state)));
@@ -66,13 +70,14 @@ static struct json *point_answer(struct arena *a, const struct json *c,
     struct schedule_spec *spec = schedule_spec_read(
         a, c, (struct schedule_defaults){ .overnight = overnight, .find_zone = tz_get });
     struct schedule_trigger_now *states = arena_array(a, spec->triggers_n, sizeof(*states));
-    struct schedule_effective e = schedule_effective(spec, instant(json_get(c, "created_rfc3339")),
-                                                     instant(json_get(c, "now_rfc3339")), states);
+    int64_t now = instant(json_get(c, "now_rfc3339"));
+    struct schedule_effective e =
+        schedule_effective(spec, instant(json_get(c, "created_rfc3339")), now, states);
     struct schedule_bounds after;
     enum schedule_applied applied =
         schedule_apply(&e.config, bounds_read(json_get(c, "hpa_before")), false, &after);
     struct json *out = json_new_obj(a);
-    json_set(a, out, S("per_trigger"), states_json(a, spec, states));
+    json_set(a, out, S("per_trigger"), states_json(a, spec, now, states));
     json_set(a, out, S("active"),
              e.source == SCHEDULE_FROM_START ? json_new_str(a, spec->triggers[e.trigger].name)
                                              : json_new_null(a));
@@ -303,6 +308,48 @@ static struct json *recommend_answer(struct arena *a, const struct json *c)
     return str_eqc(kind, "segment") ? segment_answer(a, c) : whole_answer(a, c);
 }
 
+/* Three of the vectors (P0242, P0779, P0805) contradict the rule that replaced theirs, and the rule stands: "a new object
+ * acts before its first window with overnightDay: Start: it applied the end configuration of a window six days before its
+ * creation; nothing before creation ever governs, on any day rule". In each of them the object is created at now, at noon or
+ * in the evening of the one weekday of an overnight trigger (22:00 to 06:00). With the day rule Calendar its window ended at
+ * 06:00 of that day: the answer end:... stays, as in the other 89 vectors whose window ended on the day of creation. With
+ * Start, that window is the one of a week ago and ended six days before; the vectors have no expected_startday for it, so
+ * they answer end:... for Start too. Here the answer is then "none", with the bounds unchanged.
+ * smarthpa-governs has cases of both.
+ *
+ * True if all that the answer rests on ended on a day before the object was created. */
+static bool rests_on_window_before_creation(struct arena *a, const struct json *c,
+                                            enum schedule_overnight overnight)
+{
+    struct schedule_spec *spec = schedule_spec_read(
+        a, c, (struct schedule_defaults){ .overnight = overnight, .find_zone = tz_get });
+    int64_t created = instant(json_get(c, "created_rfc3339"));
+    for (size_t i = 0; i < spec->triggers_n; i++) {
+        struct schedule_view v =
+            schedule_view(&spec->triggers[i], instant(json_get(c, "now_rfc3339")));
+        struct schedule_view born = schedule_view(&spec->triggers[i], created);
+        int64_t end;
+        if (spec->triggers[i].use == SCHEDULE_USED &&
+            schedule_last_end(&v, MIN(created, schedule_view_start(&born, born.today, 0) - 1),
+                              &end))
+            return false;
+    }
+    return true;
+}
+
+/* The expected answer of a case in which nothing has governed yet. */
+static const struct json *without_rest(struct arena *a, const struct json *c,
+                                       const struct json *expected)
+{
+    if (!str_starts(json_text(json_get(expected, "source")), S("end:")))
+        return expected;
+    struct json *out = json_copy(a, expected);
+    json_set_str(a, out, "source", S("none"));
+    json_set(a, out, S("config"), json_new_obj(a));
+    json_set(a, out, S("hpa_after"), json_copy(a, json_get(c, "hpa_before")));
+    return out;
+}
+
 /* ---- the runners */
 
 static void run_points(struct golden *g, const struct json *c)
@@ -310,7 +357,34 @@ static void run_points(struct golden *g, const struct json *c)
     const struct json *calendar = json_get(c, "expected"),
                       *start = json_get(c, "expected_startday");
     golden_eq_json(g, "Calendar", point_answer(g->arena, c, SCHEDULE_CALENDAR), calendar);
-    golden_eq_json(g, "Start", point_answer(g->arena, c, SCHEDULE_START), start ? start : calendar);
+    start = start ? start : calendar;
+    if (rests_on_window_before_creation(g->arena, c, SCHEDULE_START))
+        start = without_rest(g->arena, c, start);
+    golden_eq_json(g, "Start", point_answer(g->arena, c, SCHEDULE_START), start);
+}
+
+/* ---- governs: who governs at a series of instants, and since when */
+
+static void run_governs(struct golden *g, const struct json *c)
+{
+    struct arena *a = g->arena;
+    struct schedule_spec *spec =
+        schedule_spec_read(a, c, (struct schedule_defaults){ .find_zone = tz_get });
+    struct schedule_trigger_now *states = arena_array(a, spec->triggers_n, sizeof(*states));
+    const struct json *checks = json_get(c, "expected");
+    golden_ok(g, json_len(checks) > 0, "the case has no instants");
+    for (size_t i = 0; i < json_len(checks); i++) {
+        const struct json *want = json_item(checks, i);
+        struct schedule_effective e =
+            schedule_effective(spec, instant(json_get(c, "created_rfc3339")),
+                               instant(json_get(want, "at")), states);
+        struct json *got = json_new_obj(a);
+        json_set(a, got, S("at"), json_copy(a, json_get(want, "at")));
+        json_set_str(a, got, "source", schedule_source_text(a, spec, &e));
+        json_set(a, got, S("since"),
+                 e.since == INT64_MIN ? json_new_str(a, S("always")) : instant_json(a, e.since));
+        golden_eq_json(g, "governs", got, want);
+    }
 }
 
 static void run_apply(struct golden *g, const struct json *c)
@@ -352,14 +426,31 @@ static void run_keda_cron(struct golden *g, const struct json *c)
                    json_get(c, "next_start"));
     golden_eq_json(g, "next_end", instant_json(g->arena, now.next_end), json_get(c, "next_end"));
     golden_eq_bool(g, "active", now.active, json_get(c, "active"));
+    struct json *object = json_new_obj(g->arena), *one = json_new_obj(g->arena),
+                *list = json_new_arr(g->arena);
+    json_set_str(g->arena, object, "kind", S("ScaledObject"));
+    json_set_str(g->arena, one, "type", S("cron"));
+    struct json *metadata = json_copy(g->arena, c);
+    json_set_str(g->arena, metadata, "desiredReplicas", S("5"));
+    json_set(g->arena, one, S("metadata"), metadata);
+    json_push(g->arena, list, one);
+    json_set(g->arena, json_make(g->arena, object, "spec", NULL), S("triggers"), list);
+    struct schedule_convert_options options = { .now = instant(json_get(c, "now_rfc3339")),
+                                                .find_zone = tz_get };
+    struct schedule_conversion converted = schedule_convert(g->arena, object, &options);
+    struct schedule_spec *spec =
+        schedule_spec_read(g->arena, json_get(converted.manifest, "spec"),
+                           (struct schedule_defaults){ .find_zone = tz_get });
+    struct schedule_trigger_now state = { .state = SCHEDULE_STATE_INVALID };
+    if (spec->triggers_n == 1)
+        schedule_effective(spec, 0, options.now, &state);
+    golden_eq_bool(g, "active when converted", state.state == SCHEDULE_STATE_WITHIN,
+                   json_get(c, "active"));
 }
 
 const struct golden_family golden_schedule[] = {
-    { "smarthpa-points", run_points },
-    { "smarthpa-apply", run_apply },
-    { "smarthpa-parse", run_parse },
-    { "smarthpa-dst-resolve", run_resolve },
-    { "smarthpa-recommend", run_recommend },
-    { "smarthpa-keda-cron", run_keda_cron },
-    { 0 },
+    { "smarthpa-points", run_points },       { "smarthpa-governs", run_governs },
+    { "smarthpa-apply", run_apply },         { "smarthpa-parse", run_parse },
+    { "smarthpa-dst-resolve", run_resolve }, { "smarthpa-recommend", run_recommend },
+    { "smarthpa-keda-cron", run_keda_cron }, { 0 },
 };

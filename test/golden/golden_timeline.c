@@ -30,7 +30,7 @@ static void set_triggers(struct schedule_world *w, const struct json *triggers)
 }
 
 /* A pass, and a line of the answer when the bounds are others than before. */
-static void look(struct schedule_world *w, struct line *line)
+static void observe_bounds(struct schedule_world *w, struct line *line)
 {
     struct arena *a = line->g->arena;
     schedule_world_pass(w);
@@ -93,7 +93,7 @@ static void run_plan(struct golden *g, const struct json *c)
         if (w.now == action)
             act(&w, json_item(actions, next++), &down);
         if (!down)
-            look(&w, &line);
+            observe_bounds(&w, &line);
     }
     golden_eq_json(g, "changes", line.list, json_get(c, "expected"));
     schedule_world_done(&w);

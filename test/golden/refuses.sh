@@ -6,7 +6,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 number=0
 
-# refuses STATUS FILE WHY: the runner ends with that status and says one sentence.
+# refuses STATUS FILE WHY: the runner ends with that status and prints one sentence.
 refuses() {
     number=$((number + 1))
     said=$("$golden" "$folder/$2" 2>&1)
