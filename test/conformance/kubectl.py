@@ -98,7 +98,7 @@ class Recording:
             process = self.start(step["args"], step.get("namespaced", True))
             if "start" in step:
                 self.left_running[step["start"]] = process
-                time.sleep(1.5)  # kubectl says nothing when its watch is open
+                time.sleep(1.5)  # kubectl prints nothing when its watch is open
                 return None
             out, err, code = self.end(process, step.get("stdin", ""))
             tries = step.get("retry", 0) if again is None else again

@@ -3,11 +3,12 @@
 
     replay.py FLYBALL [--only PART] [--disk]
 
-Speaks TAP, one case a transcript; steps that differ are told below it. Starts its own server, in memory
+Speaks TAP, one case per transcript; steps that differ are listed below it. Starts its own server, in memory
 unless --disk is given; scenarios run side by side, each in a namespace of its own, and those with nodes, which
-have none, one after another: some expect to see only theirs. What is compared, and how
-closely, stands in each step: "exact" the whole body, "subset" the values at its pointers, "status" kind and
-reason. Transcripts named crd-cel-* need rules that are not enforced yet.
+have none, in sequence: some expect to see only theirs. What is compared, and how
+closely, is defined in each step: "exact" the whole body, "subset" the values at its pointers, "status" kind and
+reason. Steps with "prose" also compare
+messages.
 """
 import argparse
 import base64
@@ -25,12 +26,33 @@ import urllib.parse
 import compare
 from compare import NOTHING, fill, point
 from running import Server
+from webhook import Webhook
 
 HERE = pathlib.Path(__file__).resolve().parent
 BROKEN = (OSError, http.client.HTTPException)
 NODES = "/api/v1/nodes"
 with_nodes = threading.Lock()
-UNTESTED = {"crd-cel-": "CEL rules are not enforced yet"}
+UNTESTED = {}
+
+
+def impersonation_of(user):
+    """Headers to act as another user; groups and extras are lists, sent once for each value."""
+    out = {"Impersonate-" + k.capitalize(): v for k, v in user.items() if k in ("user", "uid")}
+    if user.get("groups"):
+        out["Impersonate-Group"] = user["groups"]
+    for key, values in user.get("extra", {}).items():
+        out["Impersonate-Extra-" + urllib.parse.quote(key, safe="")] = values
+    return out
+
+
+def send(connection, method, target, body, headers):
+    connection.putrequest(method, target, skip_accept_encoding=True)
+    for name, value in headers.items():
+        for each in value if isinstance(value, list) else [value]:
+            connection.putheader(name, each)
+    if body is not None:
+        connection.putheader("Content-Length", str(len(body)))
+    connection.endheaders(body)
 
 
 def request_of(step, token):
@@ -48,6 +70,7 @@ def request_of(step, token):
     if body is not None:
         headers["Content-Type"] = "application/json"
     headers.update(step.get("headers", {}))
+    headers.update(impersonation_of(step.get("as", {})))
     target = urllib.parse.quote(step["path"], safe="/:%~")
     if step.get("query"):
         target += "?" + urllib.parse.urlencode(step["query"], quote_via=urllib.parse.quote)
@@ -79,7 +102,7 @@ class Client:
     def ask(self, step):
         connection = self.connect()
         try:
-            connection.request(*request_of(step, self.token))
+            send(connection, *request_of(step, self.token))
             reply = connection.getresponse()
             return answer_of(reply, reply.read())
         finally:
@@ -99,7 +122,7 @@ class Watch:
 
     def _read(self, request):
         try:
-            self.connection.request(*request)
+            send(self.connection, *request)
             reply = self.connection.getresponse()
             if reply.status != 200:
                 self.refused = answer_of(reply, reply.read())
@@ -150,21 +173,24 @@ def stripped(value, keep_managed):
     return out
 
 
-def gist(status):
-    """Of a Status, everything but its prose."""
+def gist(status, prose=False):
+    """Of a Status, everything but its messages, unless those count."""
     out = {k: status[k] for k in ("kind", "apiVersion", "status", "reason", "code") if k in status}
     details = status.get("details") or {}
     kept = {k: details[k] for k in ("name", "group", "kind", "uid") if k in details}
-    causes = [[c.get("field", ""), c.get("reason", "")] for c in details.get("causes") or []
-              if c.get("field") != "<nil>"]
+    causes = [[c.get("field", ""), c.get("reason", "")] + [c.get("message", "")] * prose
+              for c in details.get("causes") or []
+              if c.get("field") != "<nil>" or prose and "rules were not checked" not in c.get("message", "")]
     if details.get("causes"):
         kept["causes"] = sorted(causes)
+    if prose and len(details.get("causes") or []) < 2:  # several errors have no order
+        out["message"] = status.get("message", "")
     return {**out, "details": kept} if kept else out
 
 
 class Scenario:
     def __init__(self, client, transcript):
-        self.client, self.transcript, self.watches = client, transcript, {}
+        self.client, self.transcript, self.watches, self.hooks = client, transcript, {}, {}
         ident = "c" + "".join(random.choices("bcdfghjklmnpqrstvwxz2456789", k=7))
         self.names = {"id": ident, "ns": "conf-" + ident}
         self.comparison = compare.Comparison(self.names)
@@ -190,10 +216,16 @@ class Scenario:
                 self.client.ask({"method": "DELETE", "path": fill(path, self.names)})
             except BROKEN:
                 pass
+        for hook in self.hooks.values():
+            hook.close()
 
     def perform(self, step):
         live = fill({k: v for k, v in step.items() if k not in ("got", "save")}, self.names)
-        if "watch" in live:
+        if "webhook" in live or "requests" in live:
+            got = self.use_webhook(live)
+        elif "pause" in live:  # for the original, whose policies take effect after a second
+            got = {"status": 200, "type": ""}
+        elif "watch" in live:
             watch = self.watches[live["watch"]] = Watch(self.client, live)
             got = watch.refused or {"status": 200 if watch.opened.is_set() else 0, "type": "watch"}
         elif "collect" in live:
@@ -207,6 +239,20 @@ class Scenario:
             if value != NOTHING:
                 self.names[name] = value
         return got
+
+    def use_webhook(self, step):
+        """Starts a webhook, or reports what it was asked."""
+        if "webhook" in step:
+            hook = self.hooks[step["webhook"]] = Webhook(step.get("answers", []))
+            self.names.update({step["webhook"] + "_url": hook.url, step["webhook"] + "_ca": hook.ca})
+            return {"status": 200, "type": "webhook"}
+        hook, where = self.hooks[step["requests"]], step.get("where", {})
+        give_up = time.time() + step.get("timeout", 5)
+        while time.time() < give_up and len(hook.take(where, keep=True)) < step.get("count", 0):
+            time.sleep(0.02)
+        found = hook.take(where, step.get("keep", False))
+        hook.answers = step.get("set", hook.answers)
+        return {"status": 200, "type": "webhook", "body": {"requests": found[-step.get("last", len(found) or 1):]}}
 
     def ask_until(self, step):
         give_up = time.time() + step.get("timeout", 15)
@@ -240,7 +286,8 @@ class Scenario:
         ignored = [*step.get("ignore", []), *step.get("match", {})]
         if level == "exact":
             if point(want, "/kind") == point(body, "/kind") == "Status":
-                want, body = gist(want), gist(body)
+                prose = bool(step.get("prose"))
+                want, body = gist(want, prose), gist(body, prose)
             return self.comparison.differences(want, body, ignored=ignored)
         found = []
         for pointer in step["fields"] if level == "subset" else ["/kind", "/reason"]:

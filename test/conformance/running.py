@@ -8,7 +8,7 @@ import tempfile
 
 
 class Server:
-    """Starts on a free port in a new directory; `url`, `token` and `kubeconfig` say how to reach it."""
+    """Starts on a free port in a new directory; `url`, `token` and `kubeconfig` are how to reach it."""
 
     def __init__(self, flyball, flags=(), data=None):
         self.flyball, self.flags = os.path.abspath(flyball), list(flags)
@@ -44,7 +44,7 @@ class Server:
             shutil.rmtree(self.data, ignore_errors=True)
 
     def complaints(self):
-        """What a sanitizer or a bad end had to say; "" when all was well."""
+        """The output of a sanitizer or of an abnormal exit; "" otherwise."""
         if self.status == 0 and "ERROR" not in self.said and "runtime error" not in self.said:
             return ""
         return "the server ended with %s: %s" % (self.status, self.said[-3000:].replace("\n", "\n# "))
