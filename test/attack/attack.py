@@ -75,6 +75,7 @@ class Run:
                 target.process.forget_peak()
                 with Bystander(target) as bystander:
                     one.count += one.run(target, choose, long) or 1
+                one.peak = max(one.peak, target.process.peak_mib())
                 bystander.check()
                 target.check()
             one.rounds += 1
@@ -90,10 +91,11 @@ class Run:
 
 def print_table(attacks):
     width = max(len(one.name) for one in attacks)
-    print("%-*s %9s %7s  %s" % (width, "attack", "count", "rounds", "outcome"))
+    print("%-*s %9s %7s %8s  %s" % (width, "attack", "count", "rounds", "peak MiB", "outcome"))
     for one in attacks:
         outcome = "FAILED: " + one.outcome if one.outcome else "skipped: " + one.skipped if one.skipped else "held"
-        print("%-*s %9d %7d  %s" % (width, one.name, one.count, one.rounds, outcome.replace("\n", " ")[:400]))
+        peak = "%d" % one.peak if one.peak else "-"
+        print("%-*s %9d %7d %8s  %s" % (width, one.name, one.count, one.rounds, peak, outcome.replace("\n", " ")[:400]))
 
 
 def print_tap(attacks):

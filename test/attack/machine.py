@@ -19,9 +19,16 @@ def write(client, name, size):
     return client.ask("POST", MAPS, {"metadata": {"name": name}, "data": {"v": "x" * size}})[0]
 
 
+def delete_some(target, kept):
+    """A full disk takes every deletion."""
+    for _ in range(len(kept) // 4):
+        status = target.admin.ask("DELETE", MAPS + "/" + kept.pop())[0]
+        assert status == 200, "a deletion on a full disk: %s" % status
+
+
 @attack("disk full", fresh=True)
 def disk_full(flyball, folder, choose, long):
-    """Writes get 507 and nothing is lost; reads and a few deletions go on; so after a restart on the full disk."""
+    """Writes get 507 and nothing is lost; reads and deletions go on; so after a restart on the full disk."""
     if os.geteuid() != 0:
         raise Skip("only root can mount a small disk")
     data = pathlib.Path(folder, "data")
@@ -52,8 +59,10 @@ def disk_full(flyball, folder, choose, long):
             pass  # that was the last block
         os.close(fd)
         check_kept(target, kept)
+        delete_some(target, kept)
         assert target.stop() == 0, "the server did not end well on a full disk"
         target.start()
+        delete_some(target, kept)
         check_kept(target, kept)
         filler.unlink()
         room.unlink()

@@ -136,6 +136,28 @@ def watchers(target, choose, long):
     return 300
 
 
+@attack("lists of versions that are gone")
+def old_lists(target, choose, long):
+    """Lists of 5 MB that are not read, each of another version: what they show is replaced behind them."""
+    count, objects, sockets = 80 if long else 30, 6, []
+    fill(target, objects, 900000)
+    try:
+        for number in range(count):
+            s = target.socket(receive_bytes=4096)
+            s.sendall(request(target, MAPS))
+            sockets.append(s)
+            for at in range(objects):
+                target.admin.must("PATCH", MAPS + "/slow-%d" % at, json.dumps({"data": {"n": str(number)}}),
+                                  {"Content-Type": "application/merge-patch+json"})
+        target.health(ANSWER_DURING_S)
+        peak = target.process.peak_mib()
+    finally:
+        close_all(sockets)
+        empty(target)
+    at_most(peak, UNREAD_MIB, "unread lists of old versions cost %d MiB (bound %d)")
+    return count
+
+
 @attack("watches opened and dropped")
 def dropped(target, choose, long):
     count = 3000 if long else 300

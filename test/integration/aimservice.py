@@ -101,7 +101,7 @@ def overrides_make_a_template(world):
 
 
 def finish_download(world):
-    """The job's pod succeeds; where nobody runs jobs, the job does."""
+    """The job's pod succeeds; without a job controller, the job does."""
     job = MODEL_CACHE + "-cache-download"
     assert until(lambda: world.get("job", job))
     if not isinstance(world.server, Real):

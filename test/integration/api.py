@@ -3,8 +3,10 @@ import http.client
 import json
 import ssl
 import threading
+import time
 import urllib.parse
 
+IDLE_SECONDS = 20  # a server may close a connection that was idle for longer, just when it is used again
 BROKEN = (OSError, http.client.HTTPException, ValueError)
 PATCH = {"merge": "application/merge-patch+json", "strategic": "application/strategic-merge-patch+json"}
 
@@ -19,10 +21,13 @@ class Api:
     """For one thread. Who asks is an administrator."""
 
     def __init__(self, server):
-        self.server, self.connection = server, None
+        self.server, self.connection, self.used = server, None, 0.0
 
     def open(self, method, path, body=None, kind="application/json"):
         url = urllib.parse.urlsplit(self.server.url)
+        if time.monotonic() - self.used > IDLE_SECONDS:
+            self.close()
+        self.used = time.monotonic()
         if not self.connection:
             tls = ssl.create_default_context(cafile=self.server.authority)
             self.connection = http.client.HTTPSConnection(url.hostname, url.port, timeout=60, context=tls)

@@ -102,7 +102,7 @@ class Writer:
         if status >= 300:
             raise AssertionError("%s %s was refused: %s" % (*request[:2], str(body)[:500]))
         self.known[name], self.perhaps = value, {}
-        # a delete is answered without a version; the watch tells it
+        # a delete is answered without a version; the watch reports it
         self.acks.append((None if value is None else int(body["metadata"]["resourceVersion"]), name, value))
 
     def work(self, server, stop):
@@ -126,7 +126,7 @@ def content(value, size):
 
 
 def whole(item):
-    """The value, if its fillers are as long as it says."""
+    """The value, if its fillers are as long as declared."""
     value, size = item["data"]["v"], int(item["data"]["v"].rsplit(".", 1)[1])
     there = len(item["data"]["filler"]) + len(item["metadata"]["annotations"]["filler"])
     return value if there == size else "%s with %d bytes" % (value, there)
@@ -208,7 +208,7 @@ def compare_history(acks, writers, rev, seen):
         if ack[0] > rev and ack not in replayed:
             found.append("the watch from %d did not tell of %r" % (rev, ack))
     acknowledged = {(n, v) for w in writers for _, n, v in w.acks}
-    for _, name, value in seen:  # what was under way at a kill may be told, but is then the state since
+    for _, name, value in seen:  # what was under way at a kill may be reported, but is then the state since
         if value is not None and (name, value) not in acknowledged and name not in unsettled(writers):
             found.append("the watch told of %s = %s, which nobody wrote" % (name, value))
     state = {}

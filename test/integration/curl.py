@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Clients nobody here wrote against the HTTP server: curl (HTTP/1.1, HTTP/2, HTTP/2 without TLS) and,
+"""Third-party clients against the HTTP server: curl (HTTP/1.1, HTTP/2, HTTP/2 without TLS) and,
 where installed, h2load. Usage: curl.py HTTPD, the program of test/support/httpd.c. Speaks TAP.
 """
 import os

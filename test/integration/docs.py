@@ -5,7 +5,7 @@ in order, as a reader would do it. Usage: docs.py FLYBALL. Speaks TAP.
 What is looked at, in README.md and docs/*.md:
   ```yaml with apiVersion   applied; also kept as NAME.yaml for the commands that follow
   ```yaml otherwise         part of the page's last manifest: merged into it and tried on the server. A list
-                            needs a comment before it that says where it belongs: <!-- spec.triggers -->
+                            needs a comment before it with the field it belongs to: <!-- spec.triggers -->
   ```sh                     run line by line in a folder with those files and examples/
   ```  with "$ command"     run as well; what the page shows of its output is only an example
 

@@ -1,7 +1,7 @@
 """A proxy that makes trouble between flyball and its API server, so that trouble is real: other processes, sockets
 and answers than those of a good day.
 
-It listens without TLS and speaks TLS to the server, whose authority it knows; who asks is the server's to judge, by the
+It listens without TLS and speaks TLS to the server, whose authority it knows; clients are authenticated by the server, by the
 token that passes through. Of what passes it reads the requests alone. Answers go back as they come, byte by byte, so
 watches are not held up.
 

@@ -1,4 +1,4 @@
-"""What the tests of this folder have in common: the servers they run on, kubectl, an operator, patience, and TAP.
+"""What the tests of this folder have in common: the servers they run on, kubectl, an operator, waiting, and TAP.
 
 A case is a function: it returns when all is well, raises Skip where it cannot run, and anything else when it failed.
 A test that runs on the embedded API server and on a real control plane subclasses World and ends with main().
@@ -31,7 +31,7 @@ class Skip(Exception):
 
 
 class Tap:
-    """One line a case; the plan comes last."""
+    """One line per case; the plan comes last."""
 
     def __init__(self):
         self.number = self.failed = 0
@@ -93,9 +93,9 @@ class Embedded(Server):
 
     killed = False
 
-    def __init__(self, flyball, folder):
+    def __init__(self, flyball, folder, flags=()):
         os.mkdir(folder + "/data")
-        super().__init__(flyball, ["--listen", "127.0.0.1:%d" % free_port()], folder + "/data")
+        super().__init__(flyball, ["--listen", "127.0.0.1:%d" % free_port(), *flags], folder + "/data")
         self.start()
         self.authority = folder + "/data/ca.crt"
 
@@ -127,7 +127,7 @@ class Real:
 
 
 class Up:
-    """One run of `flyball up`; ready when it has said where it is. What it says later is kept."""
+    """One run of `flyball up`; ready when it has printed its URL. Its later output is kept."""
 
     def __init__(self, flyball, data, *more, env=None):
         self.kubeconfig = str(data) + "/kubeconfig"
@@ -167,7 +167,7 @@ class Up:
 class World:
     """A server, kubectl for it, and an operator of the test's own."""
 
-    NAMESPACE = None  # where kubectl and explain look unless told otherwise
+    NAMESPACE = None  # default namespace of kubectl and explain
     FEATURE = None    # of the operator; where rights are checked, it has those of that role and no others
     OWN = "default"  # flyball's own namespace
     OPERATOR = []     # more flags
@@ -222,19 +222,20 @@ class World:
         """(status, reason) of a condition; None where there is none."""
         for one in self.get(kind, name).get("status", {}).get("conditions", []):
             if one["type"] == condition:
-                return one["status"], one["reason"]
+                return one["status"], one.get("reason")
         return None
 
     def explain(self, *words):
         return self.run(self.flyball, "explain", *words)
 
-    def token_of_role(self, feature, account=None, namespace="default"):
+    def token_of_role(self, feature, account=None, namespace=None):
         """Of a service account that may do what the feature's role allows, and nothing else."""
-        role = "flyball-" + feature
+        role, namespace = "flyball-" + feature, namespace or "default"
+        own = self.OWN if namespace == "default" else namespace
         account = account or role
         for one in yaml.safe_load_all((TOP / "deploy/rbac" / (feature + ".yaml")).read_text()):
             if "namespace" in one["metadata"]:  # of flyball's own namespace, which is another one here
-                one["metadata"]["namespace"] = self.OWN
+                one["metadata"]["namespace"] = own
             for subject in one.get("subjects", []):
                 subject.update(name=account, namespace=namespace)
             self.apply(one)

@@ -1,14 +1,15 @@
 #!/usr/bin/python3
-"""PodAllocations as a cluster meets them: kubectl, an API server that judges every resize, and an operator with
+"""PodAllocations in a cluster: kubectl, an API server that validates every resize, and an operator with
 no more rights than its role gives.
 
     market.py FLYBALL                     on the embedded API server
     market.py FLYBALL --cluster DIR       on the control plane that test/kube/cluster started in DIR
 
-There is no kubelet: the cases say what a node would say. Many pods in bad weather: market_storm.py. Speaks TAP. Skipped
+There is no kubelet: the cases write the status that a node would write. Many pods in bad weather: market_storm.py. Speaks TAP. Skipped
 where there is no kubectl.
 """
 import json
+import subprocess
 
 import harness
 from harness import Real, TOP, until
@@ -179,9 +180,63 @@ def explain_says_what_is_what(w):
         assert words in said, said
 
 
+def explain_says_who_takes_part(w):
+    assert w.explain("pod", "a") == w.explain("pod/a") == w.explain("podallocation", NS + "-a")
+    w.add("greedy", [container("app", "200m", "200m")])
+    w.patch_status("pod", "greedy", {"qosClass": "Guaranteed"})
+    said = w.explain("pod", "greedy")
+    assert said.startswith("Pod market/greedy is not in the market: Guaranteed pods are skipped; to include it, "
+                           "annotate it with mbcas.io/skip-guaranteed=false."), said
+    said = w.explain("pod", "o")
+    assert said.startswith("PodAllocation market/market-o of pod market/o"), said
+    w.add("late", [container("app", "200m", "100m")])
+    said = w.explain("pod", "late")
+    assert "can take part, but the agent of node n1 has written no PodAllocation" in said, said
+    w.kubectl("label", "podallocation", NS + "-a", "mbcas.io/node=n1")
+    said = w.explain("node", "n1")
+    for words in ["Market of node n1: price", "  market/a ", "sum of 1 pods: uses 0m, needs 0m, requests 727m, limits 808m",
+                  "allocatable CPU of the node 300", "Not in the market:", "  market/greedy: Guaranteed pods are skipped"]:
+        assert words in said, said
+
+
+def explain_helps_to_find_what_is_elsewhere(w):
+    for words, hint in ((("pod", "a", "-n", "default"), "that name exists in namespace market: use -n"),
+                        (("pod", "nobody"), 'pods "nobody" not found'),
+                        (("hpa", "nobody"), '"nobody" not found'),
+                        (("va", "chat"), "the cluster does not serve this kind; install it with: flyball install")):
+        done = subprocess.run([w.flyball, "explain", *words], env=w.env, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 1 and hint in done.stderr and not done.stdout, (words, done)
+    for words in ((), ("pod",), ("pod/",), ("pod", "a", "b"), ("potato", "a")):
+        done = subprocess.run([w.flyball, "explain", *words], env=w.env, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 2 and "flyball explain: " in done.stderr, (words, done)
+
+
+def explain_says_who_governs_an_hpa(w):
+    w.apply({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "web"},
+             "spec": {"minReplicas": 2, "maxReplicas": 5,
+                      "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+                      "metrics": [{"type": "Resource", "resource": {
+                          "name": "cpu", "target": {"type": "Utilization", "averageUtilization": 70}}}]}})
+    said = w.explain("hpa", "web")
+    for words in ["HorizontalPodAutoscaler market/web of Deployment web", "min 2, max 5", "(target 70 %), so the market"]:
+        assert words in said, said
+    assert "governed by" not in said, said
+    w.kubectl("patch", "hpa", "web", "--type=merge", "-p", json.dumps({"spec": {"metrics": [
+        {"type": "External", "external": {"metric": {"name": "wva_desired_replicas",
+                                                     "selector": {"matchLabels": {"variant_name": "chat"}}},
+                                          "target": {"type": "AverageValue", "averageValue": "1"}}}]}}))
+    assert "metric wva_desired_replicas of VariantAutoscaling chat; see: flyball explain va chat -n market" in \
+        w.explain("hpa", "web"), w.explain("hpa", "web")
+    w.kubectl("patch", "hpa", "web", "--type=merge", "-p", json.dumps({"spec": {"metrics": [
+        {"type": "External", "external": {"metric": {"name": "queue_length"},
+                                          "target": {"type": "AverageValue", "averageValue": "1"}}}]}}))
+    assert "nothing of flyball" in w.explain("hpa", "web"), w.explain("hpa", "web")
+
+
 CASES = [a_wish_is_applied_and_verified, the_class_of_a_pod_stays, a_guaranteed_pod_that_wants_to_takes_part,
          sidecars_get_their_share, what_cannot_be_is_taken_back, who_opts_out_gets_back_what_it_had,
-         explain_says_what_is_what]
+         explain_says_what_is_what, explain_says_who_takes_part, explain_helps_to_find_what_is_elsewhere,
+         explain_says_who_governs_an_hpa]
 
 
 harness.main(World, CASES)

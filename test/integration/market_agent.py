@@ -95,7 +95,7 @@ class World(harness.World):
         self.agent = subprocess.Popen(
             [self.flyball, "agent", "--node-name", NODE, "--kubeconfig", self.server.kubeconfig, "--listen", "127.0.0.1:0",
              "--cgroup-root", self.folder + "/cgroup", "--market-namespace", "market-test"],
-            stderr=subprocess.PIPE, text=True, env=dict(os.environ, MBCAS_SLOW_LOOP_INTERVAL="4s"))
+            stderr=subprocess.PIPE, text=True, env=dict(os.environ, MBCAS_SLOW_LOOP_INTERVAL="4s", MBCAS_LIMIT_OVERCOMMIT="1"))
         self.said = []
         for line in self.agent.stderr:
             self.said.append(line)
@@ -167,7 +167,7 @@ def the_metrics_of_the_original_are_there(w):
 
 def an_agent_that_was_killed_takes_nothing_away_when_it_comes_back(w):
     w.stop_agent(signal.SIGKILL)
-    before = w.obey("starved")  # the limit in force: a wish still on its way is measured anew
+    before = w.obey("starved")  # the limit in force: a wish still on its way is measured again
     w.start_agent()
     assert until(lambda: w.rounds() >= 1)
     assert w.desired("starved") >= before, (w.desired("starved"), before)

@@ -20,7 +20,7 @@ CAPACITY = 1500     # millicores for all
 TARGET = 0.05       # share of throttled periods, as in the default configuration
 WINDOW = 3.0        # seconds over which it is measured
 # Where others compete for the CPUs, loads get less than they want, now and then: how fast they are served
-# cannot be said (the same in virtual time: test/unit/market/local_test.c).
+# cannot be predicted (the same in virtual time: test/unit/market/local_test.c).
 QUIET = os.getloadavg()[0] <= os.cpu_count()
 BUSY = "" if QUIET else " # SKIP the machine is busy"
 DEADLINE = 10  # seconds
@@ -91,7 +91,7 @@ def remove(kernel):
                 except FileNotFoundError:
                     break
                 except OSError:
-                    time.sleep(0.05)  # the last task is still leaving; the kernel tells nobody
+                    time.sleep(0.05)  # the last task is still leaving; the kernel does not notify
         if (root / NAME).exists():
             (root / NAME).rmdir()
 
@@ -211,7 +211,7 @@ def kill_and_restart(tap, kernel, first):
              "a new agent never sets a limit below what is in use",
              ", ".join(f"{g}: limit {limit}m, used {used:.0f}m" for g, (limit, used) in low.items()))
     tap.say(all(watch.throttled(g, 0, 100) <= TARGET for g in ("starved", "bursty")) or not QUIET,
-             "and nobody starves again" + BUSY)
+             "and no group starves again" + BUSY)
     second.send_signal(signal.SIGTERM)
     second.communicate(timeout=20)
     tap.say(second.returncode == 0 and before == {group: kernel.limit(group) for group in LIMITS},

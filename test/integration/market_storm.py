@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 """A node of two hundred pods in bad weather: the market's controller, a node's agent and a simulated node, three
-processes behind a proxy that refuses, loses and falls silent (faults.py), while pods come and go and somebody else
+processes behind a proxy that refuses, loses and falls silent (faults.py), while pods come and go and another client
 writes to the same objects.
 
     market_storm.py FLYBALL                     on the embedded API server
     market_storm.py FLYBALL --cluster DIR       on the control plane that test/kube/cluster started in DIR
 
-The simulated node (test/support/node.c, src/testbed) starts pods, carries out resizes, and says Deferred and Infeasible
-as a kubelet does. Most pods are in the agent's market. Some, in the namespace `byhand`, are not: their wishes are this
+The simulated node (test/support/node.c, src/testbed) starts pods, carries out resizes, and reports Deferred and
+Infeasible as a kubelet does. Most pods are in the agent's market. Some, in the namespace `byhand`, are not: their wishes are this
 test's, and more than the node has. All pods are watched from the side, past the proxy: what they may use together is
 summed up at every event. Each case takes up where the one before ended. Speaks TAP. Skipped where there is no kubectl.
 """
@@ -21,6 +21,8 @@ import threading
 import time
 
 import harness
+
+os.environ["MBCAS_LIMIT_OVERCOMMIT"] = "1"  # limits that add up to the node: the promise that is checked
 from api import BROKEN, Api, Refused, Watch
 from faults import Faults
 from harness import Real, TOP, until
@@ -93,7 +95,7 @@ class Watched:
 
 
 class Meddler(threading.Thread):
-    """Somebody else who writes to the same objects all the time."""
+    """Another client that writes to the same objects all the time."""
 
     def __init__(self, server, watched):
         super().__init__(daemon=True)
@@ -334,9 +336,15 @@ def an_outage_of_a_minute_is_survived(w):
 def pods_and_allocations_agree_and_nothing_is_lost(w):
     for name in DEFERRED + TOO_LARGE:
         w.wish(name, "200m", "2")
-    expect(lambda: w.each_has_its_own() and "Infeasible" not in w.reasons(), w.trouble)
-    code = w.finish("agent")
-    assert code == 0, "the agent ended with %s" % code
+    for _ in range(3):
+        expect(lambda: w.each_has_its_own() and "Infeasible" not in w.reasons(), w.trouble)
+        code = w.finish("agent")
+        assert code == 0, "the agent ended with %s" % code
+        # It may end between a wish and the node's refusal, which only an agent can take back.
+        until(lambda: not w.differences() or "Infeasible" in w.reasons())
+        if "Infeasible" not in w.reasons():
+            break
+        w.run_agent()
     expect(lambda: not w.differences(), w.trouble)
     assert len(w.watched.pods.objects) == 200, len(w.watched.pods.objects)
     w.note("they agree; %d events of pods" % w.watched.events)

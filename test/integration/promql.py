@@ -3,7 +3,7 @@
 
     promql.py PROMQL [SEED [COUNT]]     PROMQL is test/support/promql
 
-Two servers: one has the series of two tenants and of nobody, the other those of tenant-a alone. What tenant-a asks of the
+Two servers: one has the series of two tenants and some without a tenant, the other those of tenant-a alone. What tenant-a asks of the
 first, confined, must be answered exactly as it is by the second, value by value, and as the plain query is by the second;
 whatever the query, also one made up at random. Speaks TAP. Skipped where there is no Prometheus.
 """
@@ -205,7 +205,7 @@ def confine(program, queries):
 
 
 def same_answers(program, everything, alone, queries, least):
-    """Every query that can be parsed is let through and answered as if nobody else were there; and it still means the same."""
+    """Every query that can be parsed is let through and answered as if there were no other tenant; and it still means the same."""
     answered = 0
     for query, confined in zip(queries, confine(program, queries), strict=True):
         if confined[0] != "=":

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The API server under a client that nobody here wrote: Debian's python3-kubernetes, typed and dynamic.
+"""The API server under a third-party client: Debian's python3-kubernetes, typed and dynamic.
 
     python_client.py FLYBALL
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Who may do what on the embedded API server, asked by somebody who means no good: creating without the right to,
-certificates against tokens, impersonation, tokens that are forged, early, late or somebody else's, and what the
+"""Who may do what on the embedded API server, tried by an attacker: creating without the right to,
+certificates against tokens, impersonation, tokens that are forged, early, late or of another user, and what the
 server speaks. Usage: rights.py FLYBALL. Speaks TAP.
 """
 import base64
@@ -93,7 +93,7 @@ class World:
             self.admin("DELETE", path)
 
     def certificate(self, name, subject, usage="clientAuth", own=False):
-        """Files NAME.crt and NAME.key, signed by the server's authority, or by nobody but itself."""
+        """Files NAME.crt and NAME.key, signed by the server's authority, or only by itself."""
         at = str(self.folder / name)
         sign = [] if own else ["-CA", str(self.server.data / "ca.crt"), "-CAkey", str(self.server.data / "ca.key")]
         subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", subject,
@@ -109,6 +109,52 @@ class World:
 
 def config_map(name, **data):
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+# ---- certificate requests
+
+CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+
+
+def certificate_request(w, name, subject, **status):
+    """A request of that name; its key is NAME.key."""
+    at = str(w.folder / name)
+    subprocess.run(["openssl", "req", "-new", "-newkey", "rsa:2048", "-nodes", "-subj", subject, "-keyout", at + ".key",
+                    "-out", at + ".csr"], check=True, capture_output=True)
+    text = base64.b64encode(pathlib.Path(at + ".csr").read_bytes()).decode()
+    return {"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": name},
+            "spec": {"request": text, "signerName": "kubernetes.io/kube-apiserver-client", "usages": ["client auth"]},
+            **({"status": status} if status else {})}
+
+
+APPROVED = [{"type": "Approved", "status": "True", "reason": "r", "message": "m"}]
+
+
+@case
+def only_an_approved_request_is_signed(w):
+    part = {"apiGroups": ["certificates.k8s.io"], "resources": [
+        "certificatesigningrequests", "certificatesigningrequests/approval", "certificatesigningrequests/status"],
+        "verbs": ["create", "get", "update", "patch"]}
+    granted = w.allow("alice", [part], namespace=None)
+    mine = certificate_request(w, "csr-alice", "/CN=root/O=devs", conditions=APPROVED)
+    status, said = w.ask("POST", CSRS, mine, "token-of-alice")
+    assert status == 201 and not said.get("status") and said["spec"]["username"] == "alice", said
+    for path in ("", "/approval", "/status"):
+        w.ask("PUT", f"{CSRS}/csr-alice{path}", mine, "token-of-alice")
+        w.ask("PATCH", f"{CSRS}/csr-alice{path}", {"status": {"conditions": APPROVED}}, "token-of-alice", MERGE)
+        got = w.admin("GET", CSRS + "/csr-alice").get("status") or {}
+        assert "certificate" not in got and not got.get("conditions"), (path, got)
+    status, said = w.ask("POST", CSRS, certificate_request(w, "csr-masters", "/CN=x/O=system:masters"), "token-of-alice")
+    assert status == 403 and "system:masters" in said["message"], said
+    w.admin("PUT", CSRS + "/csr-alice/approval", mine)
+    def certificate():
+        return (w.admin("GET", CSRS + "/csr-alice").get("status") or {}).get("certificate")
+    assert until(certificate)
+    (w.folder / "csr-alice.crt").write_bytes(base64.b64decode(certificate()))
+    user = w.who(certificate=str(w.folder / "csr-alice"))
+    assert user["username"] == "root" and "devs" in user["groups"], user
+    w.take(granted)
+    w.admin("DELETE", CSRS + "/csr-alice")
 
 
 # ---- creating
@@ -316,7 +362,7 @@ def decode(text):
 
 
 def forge(w, token, header=None, key=None, **claims):
-    """The token with other claims, signed as the server does: by somebody who has its key."""
+    """The token with other claims, signed as the server does: by an attacker with its key."""
     parts = token.split(".")
     first = encode(json.dumps(header).encode()) if header else parts[0]
     text = first + "." + encode(json.dumps({**decode(parts[1]), **claims}).encode())

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Variants as a user meets them: kubectl, an API server, an operator, and a real Prometheus that scrapes
+"""Variants as a user sees them: kubectl, an API server, an operator, and a real Prometheus that scrapes
 simulated vLLM servers under a recorded load.
 
     saturation.py FLYBALL                     on `flyball up`, whose simulated pods serve /metrics
@@ -16,6 +16,7 @@ import re
 import shutil
 import subprocess
 import threading
+import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -77,7 +78,7 @@ class World(harness.World):
         return desired_by(self.status(name))
 
     def desired_since(self, mark, name):
-        """All that a variant was said to need, from a place in the watch's history on."""
+        """All targets published for a variant, from a place in the watch's history on."""
         return [desired_by(o.get("status", {})) for kind, o in self.watch.history[mark:]
                 if kind == "va" and o["metadata"]["name"] == name]
 
@@ -180,7 +181,7 @@ QUICK = {"scaleUp": {"stabilizationWindowSeconds": 0},
 
 
 class Prometheus:
-    """A real one, told of the pods as they come and go."""
+    """A real one, updated with the pods as they come and go."""
 
     def __init__(self, folder):
         self.folder, self.port = folder, free_port()
@@ -329,6 +330,34 @@ def explain_says_why(world):
         assert part in said, said
 
 
+def get_lists_variants_of_both_kinds(world):
+    def get(*words):
+        return subprocess.run([world.flyball, "get", "variants", *words], env=world.env, capture_output=True, text=True)
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "plain"}
+    world.apply(deployment("plain", "L40S"),
+                {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+                 "metadata": {"name": "plain", "namespace": "llm", "annotations": {"llm-d.ai/managed": "true", "llm-d.ai/model-id": "m"}},
+                 "spec": {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 3}},
+                {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {
+                    "name": "second", "namespace": "llm", "annotations": {"llm-d.ai/managed": "true", "llm-d.ai/model-id": MODEL}},
+                 "spec": {"scaleTargetRef": dict(target, name="chat-l40s"), "minReplicas": 1, "maxReplicas": 3}})
+    rows = [line.split() for line in get("-n", world.NAMESPACE).stdout.splitlines()]
+    assert rows[0] == ["NAME", "DESCRIBED-BY", "MODEL", "TARGET", "CURRENT", "DESIRED", "REASON"], rows
+    by_name = {row[0]: row[1:] for row in rows[1:]}
+    assert by_name["chat-l40s"][0] == "VariantAutoscaling" and by_name["chat-l40s"][3].isdigit(), rows
+    assert by_name["plain"][:3] == ["HorizontalPodAutoscaler", "m", "Deployment/plain"], rows
+    assert by_name["second"][-1] == "DuplicateVariant", rows
+    assert get("-A").stdout.startswith("NAMESPACE ") and "ACCELERATOR" in get("-A", "-o", "wide").stdout
+    items = json.loads(get("-A", "-o", "json").stdout)["items"]
+    assert {one["name"] for one in items} >= {"chat-l40s", "chat-h100", "plain", "second"}, items
+    assert [one["name"] for one in json.loads(get("plain", "-n", world.NAMESPACE, "-o", "json").stdout)["items"]] == ["plain"]
+    absent = get("absent", "-n", world.NAMESPACE)
+    assert absent.returncode == 1 and 'variant "absent" not found' in absent.stderr, absent
+    assert get("-o", "yaml").returncode == 2
+    world.kubectl("delete", "hpa,deployment", "plain", check=False)
+    world.kubectl("delete", "hpa", "second")
+
+
 def columns_are_the_originals(world):
     def rows():
         return world.kubectl("get", "va", "chat-l40s").splitlines()
@@ -379,9 +408,20 @@ def read_servers(world):
     return found
 
 
-def are_idle(world):
+def until_servers(world, question):
+    """Waits for an answer about all servers. One that starts or stops refuses connections: then nothing is known of
+    all of them, and they are asked again."""
+    def answer():
+        try:
+            return question(read_servers(world))
+        except urllib.error.URLError:
+            return False
+    return until(answer, 300)
+
+
+def are_idle(servers):
     """Have the servers worked off what came before?"""
-    return all(not waiting and used <= 0.2 for waiting, used in read_servers(world))
+    return all(not waiting and used <= 0.2 for waiting, used in servers)
 
 
 def without_prometheus_the_last_decision_holds(world):
@@ -395,7 +435,7 @@ def without_prometheus_the_last_decision_holds(world):
     assert held >= 3, world.status("chat-l40s")
     world.rate(0.2)
     assert world.cycles(10)
-    assert until(lambda: are_idle(world), 300)
+    assert until_servers(world, are_idle)
     assert world.desired("chat-l40s") == held, world.status("chat-l40s")  # idle now, and nothing may shrink
     assert "Safety net activated" in world.said()
     prometheus.start()
@@ -411,7 +451,7 @@ def the_load_falls_and_so_do_the_replicas(world):
 def load(world, per_second, is_there):
     """Steady requests, until the servers' caches together are as full as they should be."""
     world.requests(rate="0s=%g" % per_second, promptTokens="800", outputTokens="100")
-    assert until(lambda: is_there(sum(used for _, used in read_servers(world))), 300), read_servers(world)
+    assert until_servers(world, lambda servers: is_there(sum(used for _, used in servers))), "%g a second" % per_second
 
 
 def a_falling_load_shrinks_the_dear_one_first(world):
@@ -428,7 +468,7 @@ def a_falling_load_shrinks_the_dear_one_first(world):
     bound(world, dear, 4, 4)
     world.config("saturation-scaling-config", default=THRESHOLDS.replace("0.80", "0.30"))
     assert world.watch.until(lambda: have(2, 4)), (world.status(cheap), world.status(dear))
-    assert until(lambda: len(read_servers(world)) == 6, 300)
+    assert until_servers(world, lambda servers: len(servers) == 6)
     load(world, 35, lambda used: used > 1.2)  # for more than six
     prometheus.forget()
     bound(world, cheap, 1, 2)
@@ -459,7 +499,8 @@ def a_variant_may_come_first(world):
     world.kubectl("delete", "va,deployment", "early")
 
 
-EMBEDDED = [an_idle_model_shrinks_to_one_of_each, explain_says_why, columns_are_the_originals,
+EMBEDDED = [an_idle_model_shrinks_to_one_of_each, explain_says_why, get_lists_variants_of_both_kinds,
+            columns_are_the_originals,
             an_edit_counts_at_once_and_a_wrong_one_not, load_grows_the_cheap_one_and_the_dear_one_last,
             without_prometheus_the_last_decision_holds, the_load_falls_and_so_do_the_replicas,
             a_falling_load_shrinks_the_dear_one_first, a_variant_may_come_first]
@@ -485,7 +526,7 @@ class Page(http.server.BaseHTTPRequestHandler):
 
 
 def make_ready(world, port):
-    """Stands in for a kubelet: every pod is ready at our address, with our port."""
+    """Takes the place of a kubelet: every pod is ready at our address, with our port."""
     for pod in world.get("pods").get("items", []):
         name = pod["metadata"]["name"]
         if not pod.get("spec", {}).get("nodeName"):
@@ -519,12 +560,13 @@ def a_real_deployment_is_scaled(world):
     def settles():
         make_ready(world, world.port)
         return world.replicas("real") == 1
-    assert until(settles, 120), world.status("real")
+    # Replicas that were just added stay for the delay with which pods start: two minutes, as long as it is not known.
+    assert until(settles, 300), "%s\n%s" % (world.status("real"), world.said()[-3000:])
     assert until(lambda: world.status("real")["actuation"]["applied"]), world.status("real")
 
 
 def has_settled(world, name):
-    """The decision is followed, and the status says so: nothing is left to be told."""
+    """The decision is followed, and the status shows it: nothing is left to report."""
     status = world.status(name)
     messages = {one["type"]: one["message"] for one in status["conditions"]}
     return (status["currentAlloc"]["numReplicas"] == status["desiredOptimizedAlloc"]["numReplicas"]

@@ -45,7 +45,7 @@ def answers(url, wanted, **more):
     def question():
         try:
             return get(url, **more)[0] == wanted
-        except OSError:  # nobody listens yet
+        except OSError:  # not listening yet
             return False
     return until(question)
 
@@ -265,7 +265,7 @@ def a_restart_keeps_the_last_good_configuration(world):
     def stands_in(key):
         try:
             text = get("http://127.0.0.1:%d/metrics" % world.metrics)[1]
-        except OSError:  # nobody listens yet
+        except OSError:  # not listening yet
             return False
         return 'flyball_config_fallback{map="%s",key="%s"} 1' % (name, key) in text
 
@@ -354,7 +354,7 @@ def prometheus_is_trusted_and_told_who_asks(world):
         return until(lambda: who in Prometheus.asked)
 
     def refuses(word, **env):
-        """Does it see whom it should not ask, and say why?"""
+        """Does it detect the servers that it must not ask, and report why?"""
         begin("--wva-prometheus-probe=false", **strict, **env)
         assert until(lambda: word in world.said()), world.said()
         return not Prometheus.asked

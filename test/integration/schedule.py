@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Schedules as a user meets them: kubectl, an API server, an operator, and real minutes.
+"""Schedules as a user sees them: kubectl, an API server, an operator, and real minutes.
 
     schedule.py FLYBALL                     on the embedded API server
     schedule.py FLYBALL --cluster DIR       on the control plane that test/kube/cluster started in DIR
@@ -90,7 +90,7 @@ def schedule(name, *triggers, **more):
 
 
 class Bounds:
-    """Every change of bounds that the server tells of, in order."""
+    """Every change of bounds that the server reports, in order."""
 
     COLUMNS = 'jsonpath={.metadata.name} {.spec.minReplicas} {.spec.maxReplicas}{"\\n"}'
 
@@ -175,6 +175,47 @@ def explain_says_why(world):
     for part in ("start:w, min 6, max 12", "open, and governs", "Next changes:",
                  "HorizontalPodAutoscaler default/why has min 6, max 12, as it should."):
         assert part in said, said
+    said = world.explain("hpa", "why", "-n", "default")
+    assert "SmartHorizontalPodAutoscaler default/why sets them; see: flyball explain shpa why -n default" in said, said
+
+
+SCALED_OBJECT = {  # as much of KEDA's definition as a schedule needs
+    "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+    "metadata": {"name": "scaledobjects.keda.sh"},
+    "spec": {"group": "keda.sh", "scope": "Namespaced",
+             "names": {"kind": "ScaledObject", "plural": "scaledobjects", "singular": "scaledobject"},
+             "versions": [{"name": "v1alpha1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {
+                 "type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]}}
+
+
+def explain_shows_other_targets(world):
+    """ScaledObjects, the HPAs that they own, and plain workloads."""
+    world.apply(SCALED_OBJECT)
+    world.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/scaledobjects.keda.sh")
+    world.apply({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": {"name": "queue"},
+                 "spec": {"minReplicaCount": 0, "maxReplicaCount": 4, "scaleTargetRef": {"name": "queue"}}})
+    window = trigger("w", *open_window(), (6, 12), (1, 2))
+    world.apply(schedule("queue", window, HPAObjectRef={"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject",
+                                                        "name": "queue"}))
+
+    def explained(name):
+        return world.explain("shpa", name, "-n", "default")
+    assert until(lambda: "ScaledObject default/queue has min 6, max 12, as it should." in explained("queue")), \
+        explained("queue")
+    owned = hpa("keda-hpa-queue")
+    owned["metadata"].update(labels={"scaledobject.keda.sh/name": "queue"}, ownerReferences=[
+        {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "name": "queue", "controller": True,
+         "uid": world.get("scaledobject", "queue")["metadata"]["uid"]}])
+    world.apply(owned)
+    world.apply(schedule("through", window, HPAObjectRef={"name": "keda-hpa-queue"}))
+    said = explained("through")
+    assert "HorizontalPodAutoscaler default/keda-hpa-queue belongs to a ScaledObject of KEDA" in said, said
+    assert "ScaledObject default/queue has min 6, max 12" in said, said
+    world.apply(schedule("plain", window, HPAObjectRef={"apiVersion": "apps/v1", "kind": "Deployment", "name": "plain"}))
+    said = explained("plain")
+    assert "Deployment default/plain" in said and "scaled to between 6 and 12" in said, said
+    world.kubectl("delete", "shpa", "queue", "through", "plain")
+    world.kubectl("delete", "crd", "scaledobjects.keda.sh")
 
 
 def boundary_in_a_storm(world, lead, suffix):
@@ -234,15 +275,16 @@ def a_boundary_while_the_server_is_away(world):
     in_time(boundary_while_away, world)
 
 
+def demand(at):
+    day = time.gmtime(at)
+    return 12 if day.tm_wday < 5 and 9 <= day.tm_hour < 17 else 2
+
+
 def history(folder, name):
     """Four weeks of office hours as OpenMetrics."""
     now = int(time.time()) // 300 * 300
     labels = 'namespace="default",horizontalpodautoscaler="%s"' % name
     metric = ',metric_name="cpu",metric_target_type="utilization"'
-
-    def demand(at):
-        day = time.gmtime(at)
-        return 12 if day.tm_wday < 5 and 9 <= day.tm_hour < 17 else 2
     lines = []
     for series, more, value in (("status_current_replicas", "", demand),
                                 ("status_target_metric", metric, lambda at: 80),
@@ -253,6 +295,37 @@ def history(folder, name):
     path = pathlib.Path(folder, "history.txt")
     path.write_text("\n".join(lines + ["# EOF", ""]))
     return str(path)
+
+
+def a_query_without_results_is_not_replaced(world):
+    """The replicas of its HPA are recorded, but the query was to replace them."""
+    world.apply(schedule("unanswered", HPAObjectRef={"name": "learn"}, smartRecommendation={
+        "enabled": True, "mode": "Forecast", "query": "sum(no_such_series)"}))
+
+    def forecast():
+        return world.condition("shpa", "unanswered", "Forecast")
+    assert until(lambda: forecast() not in (None, ("False", "Pending")), 60)
+    assert forecast() == ("False", "InsufficientData"), forecast()
+    assert "recommendation" not in world.get("shpa", "unanswered")["status"]
+
+
+def a_floor_is_forecast(world):
+    """From the history of another HPA, which a query names. maxReplicas is 9, less than the forecast of office hours."""
+    world.apply(hpa("floor"))
+    query = 'max(kube_horizontalpodautoscaler_status_current_replicas{horizontalpodautoscaler="learn"})'
+    world.apply(schedule("floor", smartRecommendation={"enabled": True, "mode": "Forecast", "query": query}))
+
+    def expected():
+        now = time.time()
+        return 9 if max(demand(now + ahead) for ahead in (0, 1800, 3599)) > 2 else 2
+    assert until(lambda: world.condition("shpa", "floor", "Forecast") == ("True", "Forecasting"), 60), \
+        world.get("shpa", "floor").get("status")
+    assert until(lambda: world.bounds("floor") == (expected(), 9), 60), (world.bounds("floor"), expected())
+    a_query_without_results_is_not_replaced(world)
+    advice = world.get("shpa", "floor")["status"]["recommendation"]
+    assert advice["forecast"]["floors"] and advice["backtest"]["goodEnough"], advice
+    world.apply(schedule("floor", smartRecommendation={"enabled": True, "mode": "Recommend", "query": query}))
+    assert until(lambda: world.bounds("floor") == (2, 9), 60), world.bounds("floor")
 
 
 def windows_are_learned_from_prometheus(world):
@@ -282,6 +355,7 @@ def windows_are_learned_from_prometheus(world):
         assert until(lambda: world.bounds("learn") == (4, 8)), "the manual trigger must win"
         triggers = world.get("shpa", "learn")["spec"]["triggers"]
         assert triggers[0] == manual, triggers[0]
+        a_floor_is_forecast(world)
     finally:
         world.stop_operator()
         prometheus.kill()
@@ -301,11 +375,32 @@ def without_prometheus_nothing_is_invented(world):
     assert until(said)
     assert until(lambda: world.bounds("blind") == (4, 8))
     assert "recommendation" not in world.get("shpa", "blind")["status"]
+    world.apply(hpa("unseen"))
+    world.apply(schedule("unseen", smartRecommendation={"enabled": True, "mode": "Forecast"}))
+    assert until(lambda: world.condition("shpa", "unseen", "Forecast") == ("False", "PrometheusUnavailable"))
+    assert world.bounds("unseen") == (2, 9)
+
+
+def a_feature_that_cannot_start_stops_no_other(world):
+    """Addresses that cannot be used: schedules work, and those that learn report it."""
+    world.run_operator("--smarthpa-prometheus-url", "ftp://metrics.example")
+    world.apply(hpa("alone"))
+    world.apply(schedule("alone", trigger("w", *open_window(), (4, 8), (1, 2)),
+                         smartRecommendation={"enabled": True, "mode": "Recommend"}))
+    assert until(lambda: world.bounds("alone") == (4, 8))
+    assert world.operator.poll() is None
+
+    def said():
+        return world.get("events", "--field-selector",
+                         "involvedObject.name=alone,reason=PrometheusUnavailable")["items"]
+    assert until(said)
+    assert "metrics.example" in said()[0]["message"] or "ftp" in said()[0]["message"], said()
 
 
 CASES = [the_five_scenarios_of_priority, an_edit_in_an_open_window, an_hpa_that_goes_and_comes_back,
-         explain_says_why, a_boundary_in_a_storm_of_writes, a_boundary_while_the_server_is_away,
-         windows_are_learned_from_prometheus, without_prometheus_nothing_is_invented]
+         explain_says_why, explain_shows_other_targets, a_boundary_in_a_storm_of_writes, a_boundary_while_the_server_is_away,
+         windows_are_learned_from_prometheus, without_prometheus_nothing_is_invented,
+         a_feature_that_cannot_start_stops_no_other]
 
 
 def on_one_day(case):

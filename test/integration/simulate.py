@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,7 +25,7 @@ from harness import TOP, Tap
 EXAMPLES = TOP / "examples/simulate"
 TRACE = EXAMPLES / "conversation.csv"
 FIELDS = {"policy", "attainedPercent", "cost", "costOverBestStatic", "costOverOracle", "worstMinutePercent",
-          "changesPerHour", "p99TtftSeconds", "p99ItlSeconds"}
+          "changesPerHour", "p99TtftSeconds", "p99ItlSeconds", "brokenRequests"}
 POLICIES = "slo,need,2026,v2,hpa-running,keda,static-peak"
 
 
@@ -111,9 +112,75 @@ def svg_is_well_formed(flyball, _):
         assert any(name in (t or "") for t in texts), texts
 
 
+def history_is_known_at_the_start(flyball, _):
+    """With a history the first decision comes at once and is sized by what was learned; the peers are as before."""
+    runs = {}
+    for history in ((), ("--history",)):
+        out, _ = usual(flyball, "--policy", "slo,hpa-running", "--cold", "--explain", *history)
+        runs[history] = [line for line in out.splitlines() if line.startswith("slo  ") and "->" in line], \
+            re.search(r"^hpa-running .*%.*$", out, re.M).group()
+    blind, known = runs[()], runs[("--history",)]
+    assert blind[1] == known[1], (blind[1], known[1])
+    assert int(blind[0][0].split()[1]) == 30 and int(known[0][0].split()[1]) == 1, (blind[0][0], known[0][0])
+    assert "a100=0 " in known[0][0], known[0][0]  # the past was served by l40s: it is known, and cheaper
+
+
+# The accelerators of src/testbed/serving.c at the prices of examples/llm.yaml.
+LLM_VARIANTS = """
+- {name: l40s, cost: 10, min: 1, max: 8, initial: 1, profile: {baseMs: 45, perSeqMs: 0.1, perPromptTokenMs: 0.15,
+   perCachedTokenMs: 0.0008, kvBlocks: 1600, blockTokens: 16, maxSeqs: 32, maxBatchedTokens: 2048}}
+- {name: h100, cost: 40, min: 1, max: 8, initial: 1, profile: {baseMs: 18, perSeqMs: 0.06, perPromptTokenMs: 0.05,
+   perCachedTokenMs: 0.00024, kvBlocks: 6000, blockTokens: 16, maxSeqs: 96, maxBatchedTokens: 2048}}
+"""
+LLM_RATE = [(0, 1), (10, 2), (90, 2), (110, 1), (240, 1)]  # examples/llm.yaml
+LLM_MINUTES, LLM_START = 40, 20
+
+
+def llm_requests():
+    """The load of examples/llm.yaml: the conversation at a speed that doubles and falls every four minutes."""
+    text = (TOP / "examples/conversation.yaml").read_text()
+    rows = [tuple(map(float, row)) for row in re.findall(r"^    (\d[\d.]*),(\d+),(\d+)$", text, re.M)]
+    length, t, at, lines = rows[-1][0] + 1, 0.0, 0.0, ["seconds,in,out\n"]
+    for i in range(len(rows) * LLM_MINUTES):
+        seconds, prompt, answer = rows[i % len(rows)]
+        then = seconds + length * (i // len(rows))
+        (a, x), (b, y) = next(p for p in zip(LLM_RATE, LLM_RATE[1:]) if p[0][0] <= t % 240 <= p[1][0])
+        t += (then - at) / (x + (y - x) * (t % 240 - a) / (b - a))
+        at = then
+        if t >= LLM_MINUTES * 60:
+            break
+        lines.append("%.3f,%d,%d\n" % (t, prompt, answer))
+    return "".join(lines)
+
+
+def the_llm_scenario_attains_and_does_not_flap(flyball, folder):
+    """From one replica of each variant: after five minutes 99 % attain, no variant turns more often than the load does,
+    and none is started and stopped within its start delay."""
+    (folder / "llm.csv").write_text(llm_requests())
+    (folder / "llm.yaml").write_text(LLM_VARIANTS)
+    for seed in ("1", "2", "3"):
+        run = ["--trace", folder / "llm.csv", "--variants", folder / "llm.yaml", "--policy", "slo", "--initial", "variants",
+               "--itl", "135ms", "--start", "%ds+-5s" % LLM_START, "--no-gateway", "--seed", seed]
+        svg, _ = simulate(flyball, *run, "-o", "svg")
+        minutes = [(int(m), float(share) * int(n), int(n))
+                   for m, share, n in re.findall(r"minute (\d+): ([\d.]+) % of (\d+)", svg) if int(m) >= 5]
+        attained = sum(ok for _, ok, _ in minutes) / sum(n for _, _, n in minutes)
+        assert attained >= 99, "seed %s: %.2f %%" % (seed, attained)
+        explained, _ = simulate(flyball, *run, "--explain")
+        for variant in ("l40s", "h100"):
+            changes = [tuple(map(int, c)) for c in
+                       re.findall(r"^slo +(\d+) s .*?\b%s=(\d+)->(\d+)" % variant, explained, re.M)]
+            pairs = [(p, q) for p, q in zip(changes, changes[1:]) if (p[2] > p[1]) != (q[2] > q[1])]
+            assert all(q[0] - p[0] >= LLM_START for p, q in pairs if q[2] < q[1]), (seed, variant, pairs)
+            turns = sum(q[0] >= 300 for _, q in pairs)
+            assert turns <= 2 * (LLM_MINUTES - 5) // 4, "seed %s: %s turns %d times" % (seed, variant, turns)
+
+
 def initial_replicas_are_taken(flyball, folder):
     out, _ = usual(flyball, "--policy", "static", "--initial", "l40s=3,a100=1", "-o", "json")
     assert json.loads(out)["initial"] == {"a100": 1, "l40s": 3}
+    out, _ = usual(flyball, "--policy", "static", "--cold", "-o", "json")
+    assert json.loads(out)["initial"] == {"a100": 0, "l40s": 1}
     variants = folder / "variants.yaml"
     variants.write_text((EXAMPLES / "p1.yaml").read_text().replace("max: 64", "max: 64\n  initial: 2"))
     out, _ = simulate(flyball, "--trace", TRACE, "--variants", variants, "--policy", "static", "--initial",
@@ -130,8 +197,8 @@ def bad_input_is_refused(flyball, folder):
         ("seconds,in,out\n1,2,99999999\n", "line 2"),
         ("1e300,2,3\n", "line 1"),
         ("{\"timestamp\": 1}\n", "line 1"),
-        ("seconds,in,out\n", "holds no request"),
-        ("", "holds no request"),
+        ("seconds,in,out\n", "has no requests"),
+        ("", "has no requests"),
         ("1,10,10\n99999999,10,10\n", "at most 31"),
     ]
     for text, want in cases:
@@ -153,9 +220,9 @@ def bad_input_is_refused(flyball, folder):
         bad.write_text(text)
         _, said = simulate(flyball, "--trace", TRACE, "--variants", bad, code=1)
         assert want in said, (text, said)
-    for arguments, want in ((["--policy", "best"], "there is no policy"), (["--goal", "100"], "--goal"),
+    for arguments, want in ((["--policy", "best"], "--policy contains"), (["--goal", "100"], "--goal"),
                             (["--start", "x"], "--start"), (["--initial", "z=1"], "--initial"),
-                            (["-o", "xml"], "-o xml"), (["--scale", "0"], "--scale"),
+                            (["-o", "xml"], "-o is xml"), (["--scale", "0"], "--scale"),
                             (["--ttft", "0s"], "--ttft")):
         _, said = simulate(flyball, "--trace", TRACE, "--variants", p1, *arguments, code=1)
         assert want in said, (arguments, said)
@@ -187,13 +254,13 @@ def a_terminal_shows_progress(flyball, _):
 
 def odd_traces_run(flyball, folder):
     path = folder / "odd.csv"
-    everything = "slo,need,2026,seed,v2,queue-model,hpa-running,hpa-kv,hpa-queue,keda,static,static-peak,oracle"
+    everything = "slo,need,2026,seed,v2,v2-taught,queue-model,hpa-running,hpa-kv,hpa-queue,keda,static,static-peak,oracle"
     for text in ("0,10,10\n", "0,0,0\n", "0,1048576,1048576\n", "5,100,10\n" * 300,
                  "0,100,10\n200000,100,10\n", "".join("%d,2000,1\n" % i for i in range(400))):
         path.write_text(text)
         out, _ = simulate(flyball, "--trace", path, "--variants", EXAMPLES / "p2.yaml", "--policy", everything,
                           "-o", "json")
-        assert len(json.loads(out)["policies"]) == 13, out
+        assert len(json.loads(out)["policies"]) == len(everything.split(",")), out
 
 
 def an_unattainable_goal_is_no_error(flyball, _):
@@ -274,6 +341,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for case in (json_has_one_object_per_policy, the_oracle_is_cheapest, same_seed_gives_same_bytes,
                      formats_are_equal, explain_prints_every_decision, svg_is_well_formed,
+                     history_is_known_at_the_start, the_llm_scenario_attains_and_does_not_flap,
                      initial_replicas_are_taken, a_terminal_shows_progress, odd_traces_run, an_unattainable_goal_is_no_error,
                      bad_input_is_refused, a_cluster_gives_the_trace,
                      help_says_what_is_taken):

@@ -116,7 +116,7 @@ class World(harness.World):
         self.before = self.snapshot()
 
     def snapshot(self):
-        """What tenant-b has and wants, without what flyball rightly says about it."""
+        """What tenant-b has and wants, without what flyball rightly reports about it."""
         everything = {}
         for one in self.get(",".join(SEEN), "-n", B)["items"]:
             one = copy.deepcopy(one)
@@ -128,7 +128,8 @@ class World(harness.World):
 
     def nothing_changed(self):
         """After a marker: a new schedule of tenant-a's own is done with after all that came before it."""
-        name = "marker-%d" % len(self.a.get("shpa")["items"])
+        self.markers = getattr(self, "markers", 0) + 1
+        name = "marker-%d" % self.markers
         self.a.apply(hpa(name), schedule(name, name))
         assert until(lambda: self.a.reason("shpa", name) == "Reconciled")
         now = self.snapshot()

@@ -1,4 +1,4 @@
-/* What runs in a soak, on one virtual loop: client and server meet through the API, as processes would. */
+/* What runs in a soak, on one virtual loop: client and server communicate through the API, as processes would. */
 #include "soak.h"
 
 #include "apiserver/apiserver.h"
