@@ -4,7 +4,7 @@
  *     application/json
  *     {"metadata":{"name":"a"}}
  *
- * Each is answered once, with a status that exists; what says it is JSON can be parsed; a watch can be read
+ * Each is answered once, with a status that exists; a body declared as JSON can be parsed; a watch can be read
  * and closed; and after all of them the server still answers. */
 #include "fuzz.h"
 

@@ -1,5 +1,5 @@
-/* A damaged database is refused with a sentence that says what to do, or (where the damage is in room nobody
- * uses) opened with all it held; never half of it, never a crash. An input is a list of edits to a good
+/* A damaged database is refused with a message on what to do, or (where the damage is in room that is not
+ * used) opened with all it held; never half of it, never a crash. An input is a list of edits to a good
  * file: three bytes of place, one of value; the first byte cuts the end off when it is odd. */
 #include "fuzz.h"
 

@@ -152,7 +152,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (pending || unread)
         abort();
     answer_held(0);
-    struct timer wake = { 0 }; /* streams that began after their peer went are told in a turn */
+    struct timer wake = {
+        0
+    }; /* streams that began after their peer left are notified in a later turn */
     timer_set(loop, &wake, loop_mono_ns(loop), timer_stop);
     loop_turn(loop);
     if (now.streams)

@@ -1,4 +1,4 @@
-/* Bytes of a stranger to the client, without a socket. The first byte chooses the protocol, how the
+/* Untrusted bytes to the client, without a socket. The first byte chooses the protocol, how the
  * rest is cut into reads, and where calls are cancelled. Laws: at most one head, no data before it
  * or after the end, and exactly one end for every call that was not cancelled. */
 #include "fuzz.h"
@@ -50,7 +50,7 @@ static void nothing(void *owner UNUSED)
 }
 
 /* As the pool does it. */
-static void start(struct client_session *s, struct http_call *call)
+static void start_call(struct client_session *s, struct http_call *call)
 {
     list_remove(&call->queued);
     call->session = s;
@@ -71,7 +71,7 @@ static void run(struct client_session *s, struct http_client *c, str bytes)
     bool good = true;
     while (bytes.n && good) {
         while (s->room && !s->over && c->queue.n)
-            start(s, list_first(&c->queue, struct http_call, queued));
+            start_call(s, list_first(&c->queue, struct http_call, queued));
         fill(s);
         str part = str_upto(bytes, step);
         bytes = str_from(bytes, part.n);

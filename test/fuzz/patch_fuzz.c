@@ -5,7 +5,7 @@
 #include "json/merge.h"
 #include "json/patch.h"
 
-/* A merge patch cannot say null. */
+/* A merge patch cannot express null. */
 static bool has_null(const struct json *v)
 {
     bool null = json_is(v, JSON_NULL);

@@ -34,7 +34,7 @@ static bool is_quote(char c)
     return c == '"' || c == '\'' || c == '`';
 }
 
-/* To the end of what opens at `at`; true when our matcher stands in it. */
+/* To the end of what opens at `at`; true when it contains our matcher. */
 static bool skip_braces(str s, size_t *at)
 {
     bool found = false;

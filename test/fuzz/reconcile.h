@@ -3,7 +3,12 @@
  * everything. An input is a program: which of the feature's valid objects to change, where, into what, how much time
  * passes in between, and how writes are answered.
  *
- * The world outlives an input: after each one the objects are put back, so that an input costs only what it touches.
+ * A run of libFuzzer is two parts. In the first, its bytes choose up to eight changes, so that coverage guides them. In
+ * the second, a random sequence seeded by the same bytes makes 56 more, so that the cost of a run (time that passes, objects
+ * that are put back) is shared by many objects.
+ *
+ * The world outlives a run: after each one the objects are put back, so that a run costs only what it touches. At the
+ * end the program prints how many changed objects went through how many reconciles.
  * Nothing may crash, leak or hang; what a feature decides is for other tests. */
 #ifndef FLYBALL_FUZZ_RECONCILE_H
 #define FLYBALL_FUZZ_RECONCILE_H

@@ -120,7 +120,8 @@ static const char *const words[] = { "spec",
                                      "conditions",
                                      NULL };
 
-static const char *const settings[] = { "aim-operator-namespace", "kaiwo-system", NULL };
+static const char *const settings[] = { "aim-operator-namespace", "kaiwo-system", "inspect-images",
+                                        "false", NULL };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

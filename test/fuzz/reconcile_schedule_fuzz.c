@@ -32,6 +32,20 @@ static const struct fuzz_object objects[] = {
     { "/apis/apps/v1", "deployments",
       "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop, uid: d1}, spec: "
       "{replicas: 2}, status: {replicas: 2}}" },
+    { "/apis/autoscaling.sarabala.io/v1alpha1", "smarthorizontalpodautoscalers",
+      "{apiVersion: autoscaling.sarabala.io/v1alpha1, kind: SmartHorizontalPodAutoscaler, metadata: {name: "
+      "keda, namespace: shop, uid: u3, generation: 1, creationTimestamp: '2026-06-01T00:00:00Z'}, spec: "
+      "{HPAObjectRef: {kind: ScaledObject, name: jobs}, triggers: [{name: work, timezone: UTC, schedule: "
+      "'0 9 * * MON-FRI', duration: 8h, interval: {excludeDatesFrom: [holidays]}, startHPAConfig: "
+      "{minReplicas: 3, maxReplicas: 9}}]}}" },
+    { "/apis/keda.sh/v1alpha1", "scaledobjects",
+      "{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: jobs, namespace: shop, uid: s1, "
+      "annotations: {autoscaling.keda.sh/paused: 'false'}}, spec: {minReplicaCount: 0, maxReplicaCount: 5, "
+      "idleReplicaCount: 0, scaleTargetRef: {name: web}}}" },
+    { "/api/v1", "configmaps",
+      "{apiVersion: v1, kind: ConfigMap, metadata: {name: holidays, namespace: shop, uid: c1, labels: "
+      "{flyball.io/calendar: 'true'}}, data: {calendar.ics: \"BEGIN:VCALENDAR\\r\\nBEGIN:VEVENT\\r\\n"
+      "UID:a\\r\\nDTSTART;VALUE=DATE:20260604\\r\\nRRULE:FREQ=YEARLY\\r\\nEND:VEVENT\\r\\nEND:VCALENDAR\"}}" },
 };
 
 static const char *const words[] = { "minReplicas",
@@ -53,11 +67,15 @@ static const char *const words[] = { "minReplicas",
                                      "deletionTimestamp",
                                      "web",
                                      "shop",
+                                     "excludeDatesFrom",
+                                     "0 9 * * MON-FRI",
+                                     "paused-replicas",
                                      "True",
                                      "Ready",
                                      NULL };
 
-static const char *const settings[] = { "smarthpa-prometheus-url", "http://127.0.0.1:2", NULL };
+static const char *const settings[] = { "smarthpa-prometheus-url", "http://127.0.0.1:2",
+                                        "smarthpa-calendars", "true", NULL };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -2,7 +2,7 @@
  * default and validate any value; pruning and defaulting a second time change nothing. */
 #include "fuzz.h"
 
-#include "apiserver/schema/cel_check.h"
+#include "apiserver/schema/cel/cel_rules.h"
 #include "apiserver/schema/schema.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     struct field_errors errors = { .arena = &a };
     const struct schema *s = schema_from_openapi(&a, openapi, NULL, &errors);
-    cel_check_schema(openapi, NULL, &errors);
+    cel_check_definition(openapi, NULL, &errors);
     field_summary(&a, &errors);
     if (!s)
         return 0;
@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     schema_validate(s, value, NULL, NULL, &errors);
     size_t before = errors.n;
-    schema_validate(s, value, once, NULL, &errors); /* nothing changed: nothing to say */
+    schema_validate(s, value, once, NULL, &errors); /* nothing changed: no errors */
     if (errors.n != before)
         abort();
     return 0;

@@ -24,12 +24,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct label_selector labels;
     struct field_selector fields;
     err_t e = { 0 };
-    if (label_selector_parse(&a, text, &labels, &e) == 0)
-        (void)label_selector_matches(&labels, o);
+    if (selector_parse_labels(&a, text, &labels, &e) == 0)
+        (void)selector_matches_labels(&labels, o);
     else if (!e.text[0])
         abort();
-    if (field_selector_parse(&a, text, &fields, &e) == 0)
-        (void)field_selector_exact(&fields, S("metadata.name"));
+    if (selector_parse_fields(&a, text, &fields, &e) == 0)
+        (void)selector_exact_field(&fields, S("metadata.name"));
     else if (!e.text[0])
         abort();
     for (str rest = text; scan_next(&rest, &key, &value);)

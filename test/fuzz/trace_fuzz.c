@@ -1,4 +1,4 @@
-/* A trace from a stranger: read in any order or refused with a line; what is read is ascending, begins at 0, and
+/* An untrusted trace: read in any order or refused with a line; what is read is ascending, begins at 0, and
  * scaling keeps that. */
 #include "fuzz.h"
 #include "testbed/trace.h"
