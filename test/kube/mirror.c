@@ -1,5 +1,5 @@
 /* A small controller for the tests against real servers: every ConfigMap labelled mirror=source has a
- * copy labelled mirror=copy, made by server-side apply and written by whoever leads. It is told what to show on its
+ * copy labelled mirror=copy, made by server-side apply and written by the leader. It gets what to show on its
  * standard input:
  *
  *   dump     what the caches hold, sorted: "source NAME VALUE" and "copy NAME VALUE", then "."
@@ -66,12 +66,12 @@ static struct reconciled reconcile(struct reconcile *r)
     json_set_str(r->arena, data, "writer", manager_identity(mirror.manager));
     reconcile_apply(r, &resource_configmaps, object);
     events_emit(manager_events(mirror.manager),
-                &(struct event){ .resource = &resource_configmaps,
-                                 .ns = r->ns,
-                                 .name = r->name,
-                                 .uid = source->meta.uid,
-                                 .reason = "Mirrored",
-                                 .message = S("the copy follows") });
+                &(struct kube_event){ .resource = &resource_configmaps,
+                                      .ns = r->ns,
+                                      .name = r->name,
+                                      .uid = source->meta.uid,
+                                      .reason = "Mirrored",
+                                      .message = S("the copy follows") });
     return reconciled();
 }
 
@@ -82,7 +82,7 @@ static void map_copy(struct controller *c, const struct record *old, const struc
         controller_add(c, r->ns, str_upto(r->name, r->name.n - 5));
 }
 
-static int start(struct manager *m, void **ret_state, err_t *e)
+static int start_mirror(struct manager *m, void **ret_state, err_t *e)
 {
     struct cache_spec labelled = { .resource = &resource_configmaps,
                                    .keep = FIELDS(struct map, map_fields) };
@@ -100,7 +100,7 @@ static int start(struct manager *m, void **ret_state, err_t *e)
     return 0;
 }
 
-static const struct feature feature = { .name = "mirror", .start = start };
+static const struct feature feature = { .name = "mirror", .start = start_mirror };
 
 /* ---- commands */
 

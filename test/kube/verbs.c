@@ -1,4 +1,4 @@
-/* Every verb of the client against a real server, one after the other: each step says whether the answer
+/* Every verb of the client against a real server, one after the other: each step reports whether the answer
  * was what it should be. */
 #include "kube/kube.h"
 
