@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""Who may include whom: reads every #include under src/ and speaks TAP, one case a folder.
+"""Which folder may include which: reads every #include under src/ and speaks TAP, one case per folder.
 
 A folder sees itself and the folders listed for it, nothing else. Two kinds of file see less: a
 `*_core` or `*_spec` (the pure part of a feature) reaches only base, json and its own folder,
-however many headers are in between. A `*_core.c` also calls nothing impure: no clock, log, file, environment,
-time zone database or random seed; what it needs of these is passed in. Every external library has exactly one
+however many headers are in between. A `*_core.c` also calls nothing impure, and neither does a file of its folder
+whose header it reaches: no clock, log, file, environment, time zone database, random seed, process or thread; what it
+needs of these is passed in. Every external library has exactly one
 folder that may include it, so that it can be replaced there.
 """
 import pathlib
@@ -12,9 +13,9 @@ import re
 import sys
 
 BELOW_KUBE = ["base", "json", "net"]
-BELOW_FEATURE = BELOW_KUBE + ["kube", "prom"]
+BELOW_FEATURE = BELOW_KUBE + ["kube", "prom", "registry"]
 FEATURES = ["saturation", "schedule", "market", "runtimeconfig"]
-BELOW_CMD = BELOW_FEATURE + FEATURES + ["testbed", "web", "apiserver"]
+BELOW_CMD = BELOW_FEATURE + FEATURES + ["testbed", "doors", "web", "apiserver"]
 
 MAY_SEE = {
     "base": [],
@@ -22,14 +23,18 @@ MAY_SEE = {
     "net": ["base", "json"],
     "kube": BELOW_KUBE,
     "prom": BELOW_KUBE,
+    "registry": BELOW_KUBE,
     "apiserver/schema": BELOW_KUBE,
-    "apiserver/kinds": BELOW_KUBE + ["apiserver/schema"],
+    "apiserver/schema/cel": BELOW_KUBE + ["apiserver/schema"],
+    "apiserver/kinds": BELOW_KUBE + ["apiserver/schema", "apiserver/schema/cel"],
     "apiserver/store": BELOW_KUBE,
-    "apiserver/http": BELOW_KUBE + ["apiserver/schema", "apiserver/kinds", "apiserver/store"],
+    "apiserver/http": BELOW_KUBE + ["apiserver/schema", "apiserver/schema/cel", "apiserver/kinds", "apiserver/store"],
     "apiserver/controllers": BELOW_KUBE + ["apiserver/schema", "apiserver/kinds", "apiserver/store", "apiserver/http"],
     "apiserver": BELOW_KUBE + ["apiserver/store", "apiserver/http", "apiserver/controllers"],
     **{feature: BELOW_FEATURE for feature in FEATURES},
+    "saturation": BELOW_FEATURE + ["doors"],
     "testbed": BELOW_FEATURE + FEATURES,
+    "doors": BELOW_FEATURE,
     "web": BELOW_FEATURE + FEATURES,
     "cmd": BELOW_CMD,
     ".": BELOW_CMD + ["cmd"],  # src/main.c
@@ -50,8 +55,12 @@ EXTERNAL = {
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 PURE = re.compile(r".*_(core|spec)\.[ch]")
 IMPURE_CALL = re.compile(
-    r"\b(clock_(?:wall|mono)_ns|time|gettimeofday|clock_gettime|getenv|fopen|open|openat|read|write|stat|printf|fprintf|"
-    r"log_\w+|file_\w+|tz_get|tz_refresh|random_seed|loop_\w+|rand|random|srand)\s*\(")
+    r"\b(clock_(?:wall|mono|cpu)_ns|time|gettimeofday|clock_gettime|localtime(?:_r)?|gmtime(?:_r)?|mktime|strftime|"
+    r"getenv|secure_getenv|setenv|fopen|freopen|open|openat|read|write|close|stat|fstat|access|unlink|rename|mkdir|opendir|"
+    r"v?f?printf|puts|fputs|perror|syslog|log_(?!2\b|10\b)\w+|file_\w+|tz_get|random_seed|getrandom|rand|random|srand|"
+    r"loop_\w+|uv_\w+|pthread_\w+|fork|execv\w*|system|popen|getpid|gethostname|sleep|usleep|nanosleep|setlocale)\s*\(")
+IMPURE_NAME = re.compile(r"\b(stdin|stdout|stderr|environ)\b")
+IMPURE_HEADER = re.compile(r"(time|fcntl|unistd|dirent|pthread|signal|sys/\w+|netinet/\w+|arpa/\w+)\.h")
 TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"|/\*.*?\*/', re.S)
 
 
@@ -65,7 +74,7 @@ def includes(path):
 
 
 def resolve(path, name, src):
-    """The file a quoted include means, beside the including file or under src/; None: generated."""
+    """The file of a quoted include, beside the including file or under src/; None: generated."""
     for base in (path.parent, src):
         found = (base / name).resolve()
         if found.is_file():
@@ -83,6 +92,17 @@ def reach(path, src, seen):
     return seen
 
 
+def impurities(path, src, user):
+    """What a pure file, or one that the pure file `user` calls, must not do."""
+    text = TEXT.sub(" ", path.read_text(encoding="utf-8"))
+    who = user if path.name == user.name else f"{path.relative_to(src.parent)}, which {user} includes,"
+    for m in list(IMPURE_CALL.finditer(text)) + list(IMPURE_NAME.finditer(text)):
+        yield f"{who} is pure but uses {m[1]}"
+    for kind, name in includes(path):
+        if kind == "<" and IMPURE_HEADER.fullmatch(name):
+            yield f"{who} is pure but includes <{name}>"
+
+
 def faults_of(path, src):
     here = folder_of(path, src)
     shown = path.relative_to(src.parent)
@@ -97,8 +117,11 @@ def faults_of(path, src):
                 if name.startswith(prefix) and here != owner:
                     yield f"{shown} includes <{name}>, which belongs to {owner} alone"
     if path.name.endswith(("_core.c", "_spec.c")):
-        for m in IMPURE_CALL.finditer(TEXT.sub(" ", path.read_text(encoding="utf-8"))):
-            yield f"{shown} is pure but calls {m[1]}()"
+        yield from impurities(path, src, shown)
+        for target in sorted(reach(path, src, set())):
+            source = target.with_suffix(".c")
+            if folder_of(target, src) == here and not PURE.fullmatch(target.name) and source.is_file():
+                yield from impurities(source, src, shown)
     if PURE.fullmatch(path.name):
         for target in sorted(reach(path, src, set())):
             there = folder_of(target, src)

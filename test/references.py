@@ -6,6 +6,8 @@ Checked in README.md, ARCHITECTURE.md, CONTRIBUTING.md, SECURITY.md, CHANGELOG.m
   `src/kube/...`    a code span that looks like a path of this repository (it starts with a top-level folder, or
                     names a .c, .h, .py, .sh or .yaml file) exists. In ARCHITECTURE.md a path may leave out src/.
   FILES, a "tree"   in ARCHITECTURE.md, each entry of the drawn tree exists, and each folder of src/ is drawn
+
+And in every comment of the C sources: a file or a function (`name_of()`) that it mentions exists.
 """
 import pathlib
 import re
@@ -91,18 +93,41 @@ def tree_faults(page):
             yield f"the tree does not draw {folder.relative_to(ROOT)}"
 
 
+COMMENT = re.compile(r"/\*.*?\*/", re.S)
+COMMENT_FILE = re.compile(r"(?<![\w/.<-])((?:\w+/)*\w+\.(?:c|h|py|types))\b")
+COMMENT_CALL = re.compile(r"(?<![\w.>-])([a-z]\w*_\w+)\(\)")
+
+
+def comment_faults():
+    """A comment that mentions a file or a function that was renamed or removed misleads its reader."""
+    sources = {p: p.read_text(encoding="utf-8") for d in ("src", "test", "bench") for p in sorted((ROOT / d).rglob("*.[ch]"))}
+    files = ["/" + str(p.relative_to(ROOT)) for d in ("src", "test", "bench", "docs", "deploy")
+             for p in (ROOT / d).rglob("*.*")]
+    names = {name for text in sources.values() for name in re.findall(r"\b[a-z_]\w*", COMMENT.sub(" ", text))}
+    for path, text in sources.items():
+        for comment in COMMENT.finditer(text):
+            for m in COMMENT_FILE.finditer(comment[0]):
+                if not any(f.endswith("/" + m[1]) for f in files):
+                    yield f"{path.relative_to(ROOT)}: there is no file {m[1]}"
+            for m in COMMENT_CALL.finditer(comment[0]):
+                if m[1] not in names:
+                    yield f"{path.relative_to(ROOT)}: there is no function {m[1]}()"
+
+
 def main():
     pages = sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").glob("*.md"))
-    print(f"1..{len(pages)}")
-    failed = False
-    for number, page in enumerate(pages, 1):
-        found = list(faults(page)) + (list(tree_faults(page)) if page.name == "ARCHITECTURE.md" else [])
+    cases = []
+    for page in pages:
         name = page.relative_to(ROOT)
-        print(f"{'not ok' if found else 'ok'} {number} - {name}: every reference resolves")
+        found = list(faults(page)) + (list(tree_faults(page)) if page.name == "ARCHITECTURE.md" else [])
+        cases.append((f"{name}: every reference resolves", [f"{name}: {fault}" for fault in found]))
+    cases.append(("comments mention files and functions that exist", list(comment_faults())))
+    print(f"1..{len(cases)}")
+    for number, (title, found) in enumerate(cases, 1):
+        print(f"{'not ok' if found else 'ok'} {number} - {title}")
         for fault in found:
-            print(f"# {name}: {fault}")
-        failed = failed or bool(found)
-    return 1 if failed else 0
+            print(f"# {fault}")
+    return 1 if any(found for _, found in cases) else 0
 
 
 if __name__ == "__main__":

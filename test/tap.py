@@ -89,7 +89,7 @@ def from_log(path, totals):
     with open(path, encoding="utf-8") as log:
         for line in log:
             test = json.loads(line)
-            # A timed-out program has a status that says only which signal ended it.
+            # A timed-out program has a status with only the signal that ended it.
             ended = "timeout" if test["result"] == "TIMEOUT" else test["returncode"]
             name = test["name"].split(" / ")[-1]
             count(name, ended, test.get("stdout") or "", test.get("stderr") or "", totals)
