@@ -4,7 +4,7 @@ real cgroups where they can be made (else on files, which are cheaper to read), 
 
     agent.py FLYBALL [--pods N] [--seconds N]
 
-The original says of itself: 10 m of CPU and 0.1 m a pod, 50 MB and 1 MB a pod; at 1,000 pods 110 m and 1 GB.
+The original documents for itself: 10 m of CPU and 0.1 m per pod, 50 MB and 1 MB per pod; at 1,000 pods 110 m and 1 GB.
 """
 import argparse
 import os
@@ -162,7 +162,7 @@ def measure(given, server, groups, where):
     share, mb, _ = run(given, server, groups, given.pods)
     each = (mb - empty_mb) * 1024 / given.pods
     print(f"{given.pods} idle pods on {where}: {share * 100:.2f} % of a core, {mb:.1f} MB RSS after being scraped"
-          f" ({empty_mb:.1f} MB without pods, {each:.2f} KB a pod)")
+          f" ({empty_mb:.1f} MB without pods, {each:.2f} KB per pod)")
     print(f"the original by its own account: {(10 + 0.1 * given.pods) / 10:.1f} % of a core, "
           f"{50 + given.pods:.0f} MB: {(10 + 0.1 * given.pods) / 10 / (share * 100):.0f} times the CPU, "
           f"{(50 + given.pods) / mb:.0f} times the memory")

@@ -1,7 +1,7 @@
 """Puts the same requests to the embedded API server and, where ./dev kube has built one, to a real
-kube-apiserver with etcd, and says how they compare.
+kube-apiserver with etcd, and compares them.
 
-    apiserver.py [PROGRAM]      build/bench/apiserver_bench unless told
+    apiserver.py [PROGRAM]      (default: build/bench/apiserver_bench)
 """
 import os
 import pathlib

@@ -251,7 +251,7 @@ static void measure_rate(const char *what, void (*make)(struct shot *, int), int
 }
 
 /* What no durable server on this disk can pass with one connection: a page over bytes that are there, and the
- * wait for the disk, with nobody asking and nothing computed. */
+ * wait for the disk, without clients and without computation. */
 static void measure_disk(void)
 {
     static char page[4096];

@@ -1,4 +1,4 @@
-/* One line a budget, the same from every benchmark; ./dev bench gathers them into a table at the end. */
+/* One line per budget, the same from every benchmark; ./dev bench gathers them into a table at the end. */
 #ifndef FLYBALL_BENCH_BUDGET_H
 #define FLYBALL_BENCH_BUDGET_H
 

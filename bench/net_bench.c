@@ -3,7 +3,7 @@
  * The server runs in a child process, so that its memory and CPU are its own. The client is ours; how
  * the server does against foreign clients is shown by h2load and curl in test/integration. What a user
  * would pick instead for an API server is Go's net/http, which on the machine of the design notes took
- * 26 KB a plain idle watch, 46 KB over TLS and 12 KB over HTTP/2. */
+ * 26 KB per plain idle watch, 46 KB over TLS and 12 KB over HTTP/2. */
 #include "net/net.h"
 
 #include <fcntl.h>
@@ -239,7 +239,7 @@ static void measure_watches(struct way way)
            WATCHES, (double)(clock_mono_ns() - wall) / 1e6);
 }
 
-/* The server is this program anew, so that its memory holds nothing of ours. */
+/* The server is this program, started again, so that its memory holds nothing of ours. */
 static pid_t start_server(const char *number, int64_t *ret_port)
 {
     int pipes[2];

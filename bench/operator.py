@@ -79,7 +79,7 @@ def measure(flyball, folder, config):
     time.sleep(3)  # what is measured is doing nothing
     idle = resident_mb(operator.process.pid)
     operator.end()
-    budget("binary, stripped", stripped_mb(flyball, folder), 2, "MB")
+    budget("binary, stripped", stripped_mb(flyball, folder), 2.5, "MB")
     budget("operator, start to ready", statistics.median(times), 50, "ms")
     budget("operator, idle", idle, 10, "MB")
 

@@ -1,4 +1,4 @@
-/* runtimeconfig: rendering a path of three placeholders (budget: 2 us), and deciding anew about
+/* runtimeconfig: rendering a path of three placeholders (budget: 2 us), and deciding again about
  * 10,000 services whose one configuration was edited (budget: 200 ms of CPU): from the cached record
  * to the configuration, the path, the HTTPRoute, and the patch of the status. What the server then
  * does with the writes is not in it.
@@ -90,8 +90,9 @@ static struct aim_record make_record(struct arena *a, int i)
 static size_t decide(struct arena *a, const struct aim_record *record,
                      const struct aim_resolve_config *config)
 {
-    static const struct aim_route_template template = { true, STR_INIT("llama-latency"),
-                                                        STR_INIT("meta-llama-3-8b"), STR_INIT("") };
+    static const struct aim_route_template template = { .ready = true,
+                                                        .name = STR_INIT("llama-latency"),
+                                                        .model_name = STR_INIT("meta-llama-3-8b") };
     const struct resource *resource = &aim_kinds(AIM_GROUP)->at[AIM_SERVICE];
     struct json *object = aim_record_object(a, resource, record);
     struct aim_resolve_question q = { record->config_name, record->meta.ns, S("kaiwo-system") };

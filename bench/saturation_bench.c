@@ -93,7 +93,7 @@ static void feed_all(struct saturation *s, double kv)
         struct sat_model *m = slot->value;
         m->fed = m->feed.asked = true;
         m->feed.fetched_ns = now;
-        for (const struct variant *v = m->first; v; v = v->next)
+        list_each(struct variant, v, &m->variants, of_model)
             for (int p = 0; p < REPLICAS; p++) {
                 char pod[80];
                 int n =

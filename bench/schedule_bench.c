@@ -1,4 +1,5 @@
-/* schedule: what holds now, for 10,000 objects of 10 triggers in 23 zones. Budget: 50 ms of CPU.
+/* schedule: what holds now, for 10,000 objects of 10 triggers in 23 zones. Budget: 50 ms of CPU. And calendars: 1,000 of
+ * 500 events each. Budget: 1 ms per lookup, 64 MB together.
  *
  * Beside it, what a user would write instead: every trigger's start and end of today from localtime_r()
  * and mktime() with the zone in TZ, as scripts around cron jobs do. That knows neither priorities nor
@@ -14,6 +15,7 @@
 #include <time.h>
 
 enum { OBJECTS = 10000, TRIGGERS = 10, ROUNDS = 5, PEER_OBJECTS = 200 };
+enum { CALENDARS = 1000, EVENTS = 500, LOOKUPS = 20000 };
 
 static const char *const zones[] = {
     "UTC",
@@ -105,14 +107,80 @@ static void measure(const char *when, const struct schedule_spec *specs, int64_t
         best = MIN(best, ms);
     }
     double peer = peer_ms(specs, now) * OBJECTS / PEER_OBJECTS;
-    printf("%-26s %7.2f ms (%.0f ns a trigger, %zu windows open)\n", when, best,
+    printf("%-26s %7.2f ms (%.0f ns per trigger, %zu windows open)\n", when, best,
            best * 1e6 / (OBJECTS * TRIGGERS), open);
     printf(
-        "%-26s %7.2f ms by localtime/mktime, two edges a trigger (from %d objects): %.1f times\n",
+        "%-26s %7.2f ms by localtime/mktime, two edges per trigger (from %d objects): %.1f times\n",
         "", peer, PEER_OBJECTS, peer / best);
     char what[80];
     snprintf(what, sizeof(what), "effective() of %d schedules, %s", OBJECTS, when);
     budget(what, best, 50, "ms");
+}
+
+/* ---- calendars */
+
+/* All-day events and meetings on random days of ten years; `rules` of the events recur. */
+static void write_calendar(struct buf *out, struct random *r, uint32_t rules)
+{
+    static const char *const repeats[] = { "FREQ=YEARLY", "FREQ=WEEKLY;BYDAY=MO,WE;INTERVAL=2",
+                                           "FREQ=MONTHLY;BYDAY=-1FR",
+                                           "FREQ=YEARLY;BYMONTH=11;BYDAY=4TH" };
+    buf_clear(out);
+    buf_put(out, S("BEGIN:VCALENDAR\n"));
+    for (uint32_t i = 0; i < EVENTS; i++) {
+        struct civil_date d = civil_from_days(20000 + random_below(r, 3650));
+        buf_printf(out, "BEGIN:VEVENT\nUID:%u\nSUMMARY:day %u\n", i, i);
+        if (random_below(r, 4))
+            buf_printf(out, "DTSTART;VALUE=DATE:%04d%02d%02d\n", (int)d.year, d.month, d.day);
+        else
+            buf_printf(out, "DTSTART;TZID=Europe/Berlin:%04d%02d%02dT180000\nDURATION:PT10H\n",
+                       (int)d.year, d.month, d.day);
+        if (i < rules)
+            buf_printf(out, "RRULE:%s\n", repeats[i % countof(repeats)]);
+        buf_put(out, S("END:VEVENT\n"));
+    }
+    buf_put(out, S("END:VCALENDAR\n"));
+}
+
+static void measure_calendars(uint32_t rules)
+{
+    struct random r;
+    random_init(&r, 3, rules);
+    struct schedule_calendar **all = mem_zero(CALENDARS, sizeof(struct schedule_calendar *));
+    auto_buf struct buf text = { 0 };
+    size_t bytes = 0, hits = 0;
+    int64_t before = clock_cpu_ns(), parsed = 0;
+    for (int i = 0; i < CALENDARS; i++) {
+        err_t e;
+        write_calendar(&text, &r, rules);
+        before = clock_cpu_ns();
+        if (schedule_calendar_parse(buf_str(&text), tz_get, &all[i], &e) < 0) {
+            printf("%s\n", e.text);
+            exit(EXIT_FAILURE);
+        }
+        parsed += clock_cpu_ns() - before;
+        bytes += schedule_calendar_bytes(all[i]);
+    }
+    const struct tz *zone = NULL;
+    if (tz_get(S("America/New_York"), &zone, NULL) < 0)
+        zone = tz_utc();
+    before = clock_cpu_ns();
+    for (int i = 0; i < LOOKUPS; i++)
+        hits += schedule_calendar_has_day(all[i % CALENDARS], zone, 20000 + random_below(&r, 3650));
+    double us = (double)(clock_cpu_ns() - before) / 1e3 / LOOKUPS;
+    printf(
+        "%d calendars of %d events, %u of them recur: %.1f ms to read one, %.2f us per lookup (%zu of %d "
+        "days found), %.1f MB; the last one's text has %.1f kB\n",
+        CALENDARS, EVENTS, rules, (double)parsed / 1e6 / CALENDARS, us, hits, LOOKUPS,
+        (double)bytes / 1e6, (double)text.n / 1e3);
+    char what[80];
+    snprintf(what, sizeof(what), "lookup in a calendar with %u rules", rules);
+    budget(what, us / 1e3, 1, "ms");
+    snprintf(what, sizeof(what), "%d calendars with %u rules", CALENDARS, rules);
+    budget(what, (double)bytes / 1e6, 64, "MB");
+    for (int i = 0; i < CALENDARS; i++)
+        schedule_calendar_free(all[i]);
+    free(all);
 }
 
 int main(void)
@@ -133,5 +201,8 @@ int main(void)
     for (size_t i = 0; i < OBJECTS; i++)
         free(specs[i].triggers);
     free(specs);
+    measure_calendars(0);
+    measure_calendars(EVENTS / 10);
+    measure_calendars(EVENTS);
     return EXIT_SUCCESS;
 }

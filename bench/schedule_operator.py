@@ -53,11 +53,21 @@ class Server:
         return json.loads(text)
 
 
+def quiet_minute():
+    """A minute of the hour at which no window of any zone opens or closes while this runs: what is measured is the churn."""
+    now = time.gmtime().tm_min
+    offsets = (0, 30, 15)  # of the zones above, in minutes west of a full hour
+    return next(minute for minute in range(60) if all((minute + offset - now) % 60 > 14 for offset in offsets))
+
+
+MINUTE = quiet_minute()
+
+
 def trigger(number, index):
     hour = (number + index * 2) % 22
     return {"name": "t%d" % index, "priority": index, "timezone": ZONES[(number + index) % len(ZONES)],
-            "interval": {"recurring": "M,TU,W,TH,F"}, "startTime": "%02d:00:00" % hour,
-            "endTime": "%02d:00:00" % (hour + 2), "startHPAConfig": {"minReplicas": 5, "maxReplicas": 50},
+            "interval": {"recurring": "M,TU,W,TH,F"}, "startTime": "%02d:%02d:00" % (hour, MINUTE),
+            "endTime": "%02d:%02d:00" % (hour + 2, MINUTE), "startHPAConfig": {"minReplicas": 5, "maxReplicas": 50},
             "endHPAConfig": {"minReplicas": 1, "maxReplicas": 10}}
 
 

@@ -47,7 +47,7 @@ static double simulate_seconds(double seconds)
                                    .has_gateway = true,
                                    .seed = 1 };
     int initial[FLEET_VARIANTS_MAX] = { 18 };
-    struct fleet_policy *policy = policy_new(S("slo"), &config);
+    struct fleet_policy *policy = fleet_policy_new(S("slo"), &config);
     int64_t before = clock_cpu_ns();
     struct fleet_score score = fleet_simulate(&(struct fleet_run){ .config = &config,
                                                                    .trace = trace,
@@ -57,7 +57,7 @@ static double simulate_seconds(double seconds)
     double took = (double)(clock_cpu_ns() - before) / 1e9;
     printf("%zu requests in %.0f s: %.2f s of CPU; %.2f %% attained\n", trace.n, seconds, took,
            score.attained * 100);
-    policy_free(policy);
+    fleet_policy_free(policy);
     free((void *)(uintptr_t)trace.at);
     return took;
 }

@@ -9,7 +9,7 @@
 
 enum { MODELS = 1000, VARIANTS = 4, WARM = 320, ROUNDS = 20 };
 
-static struct slo_input look(struct random *r, int step)
+static struct slo_input make_input(struct random *r, int step)
 {
     struct slo_input in = { .now = 15.0 * step,
                             .arrival = 20 + 10 * random_unit(r),
@@ -52,7 +52,7 @@ int main(void)
     for (int m = 0; m < MODELS; m++)
         slo_state_init(&states[m]);
     for (int step = 1; step < WARM + ROUNDS; step++) {
-        struct slo_input in = look(&r, step);
+        struct slo_input in = make_input(&r, step);
         int64_t begin = clock_cpu_ns();
         for (int m = 0; m < MODELS; m++) {
             slo_step(&states[m], &config, &in, &out);

@@ -1,7 +1,8 @@
 /* What a controller that watches all pods costs: the time, CPU and memory until its cache is synced, then
  * how long an event takes from the server to reconcile(). One JSON line for bench/sync.sh:
  *
- *   syncclient [EVENTS]     the cluster of $KUBECONFIG; waits for so many events before it ends
+ *   syncclient [-json] [EVENTS]     the cluster of $KUBECONFIG; waits for so many events before it ends. -json: as with
+ *                                   a server that does not send protobuf
  */
 #include "base/log.h"
 #include "base/vec.h"
@@ -28,9 +29,12 @@ static const struct field pod_fields[] = {
     { "metadata.annotations.serial", F_MILLI, offsetof(struct pod, serial) },
 };
 
-static const struct cache_spec pods = { .resource = &resource_pods,
-                                        .keep = FIELDS(struct pod, pod_fields),
-                                        .indexes = { offsetof(struct pod, node) } };
+/* Without its kind it is not found in the table of protobuf fields. */
+static const struct resource pods_in_json = { "", "v1", "pods", "", true };
+
+static struct cache_spec pods = { .resource = &resource_pods,
+                                  .keep = FIELDS(struct pod, pod_fields),
+                                  .indexes = { offsetof(struct pod, node) } };
 
 static struct {
     struct loop *loop;
@@ -72,14 +76,14 @@ static struct reconciled reconcile(struct reconcile *r)
     if (!run.delays_ns.n)
         run.first_ns = clock_mono_ns();
     vec_push(&run.delays_ns, clock_mono_ns() - p->sent_ns / 1000);
-    run.most_depth = MAX(run.most_depth, controller_queue(run.controller)->depth);
-    /* events of one pod may meet in the queue, but the last one is always seen */
+    run.most_depth = MAX(run.most_depth, controller_queue(run.controller)->ready.n);
+    /* events of one pod may be merged in the queue, but the last one is always seen */
     if ((size_t)p->serial / 1000 >= run.wanted)
         loop_stop(run.loop);
     return reconciled();
 }
 
-static int start(struct manager *m, void **ret_state, err_t *e)
+static int start_feature(struct manager *m, void **ret_state, err_t *e)
 {
     *ret_state = NULL;
     if (manager_cache(m, &pods, &run.cache, e) < 0)
@@ -90,7 +94,7 @@ static int start(struct manager *m, void **ret_state, err_t *e)
     return 0;
 }
 
-static const struct feature feature = { .name = "pods", .start = start };
+static const struct feature feature = { .name = "pods", .start = start_feature };
 
 static int by_size(const void *a, const void *b)
 {
@@ -124,8 +128,10 @@ int main(int argc, char **argv)
     err_t e;
     struct kube_config *config;
     struct kube *kube;
+    if (argc > 1 && !strcmp(argv[1], "-json"))
+        pods.resource = &pods_in_json;
     if (argc > 1)
-        str_to_i64(str_c(argv[1]), &wanted);
+        str_to_i64(str_c(argv[argc - 1]), &wanted);
     run.wanted = (size_t)wanted;
     mallopt(M_ARENA_MAX, 1);
     log_setup(LOG_WARN, LOG_TEXT);
