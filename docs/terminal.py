@@ -4,15 +4,16 @@ import html
 import sys
 
 COLUMNS, LINE, CHARACTER, MARGIN, TOP = 112, 18, 7.83, 16, 44
-COLOURS = {"saturation": "#7ee787", "schedule": "#79c0ff", "market": "#ffa657", "runtimeconfig": "#d2a8ff"}
+NO_BREAK = "&#160;"  # browsers collapse runs of other spaces
+COLOURS = {"MODELS": "#7ee787", "SCHEDULES": "#79c0ff", "MARKET": "#ffa657", "SERVICES": "#d2a8ff", "DECISIONS": "#e6edf3"}
 
 
 def coloured(line):
-    """A line that speaks of a feature is drawn in its colour."""
-    for word in line.split()[:2]:
-        if word in COLOURS:
-            return COLOURS[word]
-    return "#8b949e" if line.startswith("  ") else "#e6edf3"
+    """A heading is drawn in the colour of its feature; a row that changes is bright."""
+    word = line.split(" ")[0]
+    if word in COLOURS:
+        return COLOURS[word]
+    return "#ffffff" if "→" in line else "#8b949e" if line.startswith("  ") else "#e6edf3"
 
 
 def main(title):
@@ -31,7 +32,7 @@ def main(title):
     for at, line in enumerate(lines):
         if line:
             print(f'<text x="{MARGIN}" y="{TOP + LINE * at + 13}" fill="{coloured(line)}" '
-                  f'textLength="{len(line) * CHARACTER:.1f}">{html.escape(line)}</text>')
+                  f'textLength="{len(line) * CHARACTER:.1f}">{html.escape(line).replace(" ", NO_BREAK)}</text>')
     print("</g>\n</svg>")
 
 
