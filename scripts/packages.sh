@@ -12,11 +12,13 @@
 # clang-format must give the same answer on every machine; Debian 12 and 13 both have this one.
 PACKAGES_BUILD="gcc libc6-dev meson ninja-build pkg-config libssl-dev libnghttp2-dev libuv1-dev
     libsqlite3-dev libyaml-dev libxxhash-dev zlib1g-dev libyyjson-dev>=0.10 libllhttp-dev>=9 tzdata"
-PACKAGES_TEST="curl openssl python3 python3-yaml python3-kubernetes kubectl>=1.32 nghttp2-client prometheus
-    zsh fish"
+PACKAGES_TEST="curl openssl python3 python3-grpcio python3-icalendar python3-kubernetes python3-yaml kubectl>=1.32
+    nghttp2-client prometheus zsh fish skopeo docker-registry chromium-headless-shell python3-websocket fonts-dejavu-core
+    tmux"
 PACKAGES_CLANG="clang-19 libclang-rt-19-dev llvm-19"
 PACKAGES_CHECK="clang-tidy-19 clang-format-19 valgrind shellcheck"
 PACKAGES_ATTACK="faketime"
+PACKAGES_PACKAGE="python3 dpkg-dev lintian skopeo docker-registry debootstrap ca-certificates gpg"
 PACKAGES_KUBE="etcd-server>=3.5 etcd-client>=3.5"
 FROM_DEBIAN_13="libyyjson-dev libllhttp-dev kubectl etcd-server etcd-client"
 RELEASE=$(sed -n 's/^VERSION_ID="\{0,1\}\([0-9]*\).*/\1/p' /etc/os-release 2>/dev/null || true)
@@ -104,7 +106,7 @@ install_from_13() {
 
 cannot_install() {
     tail -n 5 "$SCRATCH/apt.log" >&2
-    die "the package manager cannot install $* (its last words are above)."
+    die "the package manager cannot install $* (its last lines of output are above)."
 }
 
 # Makes sure of the given packages.
@@ -145,7 +147,8 @@ need() {
 # shellcheck disable=SC2086 # lists of names are words
 need_for() {
     case $1 in
-    build | up | golden | crash | simulate-report) need $PACKAGES_BUILD ;;
+    build | golden | crash | simulate-report) need $PACKAGES_BUILD ;;
+    up) need $PACKAGES_BUILD 'kubectl>=1.32' ;;
     test) need $PACKAGES_BUILD $PACKAGES_TEST ;;
     check) need $PACKAGES_BUILD $PACKAGES_TEST $PACKAGES_CLANG $PACKAGES_CHECK ;;
     format) need clang-format-19 ;;
@@ -153,6 +156,7 @@ need_for() {
     kube | bench) need $PACKAGES_BUILD $PACKAGES_TEST $PACKAGES_KUBE ;;
     attack) need $PACKAGES_BUILD $PACKAGES_TEST $PACKAGES_ATTACK ;;
     soak) need $PACKAGES_BUILD ;;
-    deps) need $PACKAGES_BUILD $PACKAGES_TEST $PACKAGES_CLANG $PACKAGES_CHECK $PACKAGES_KUBE $PACKAGES_ATTACK ;;
+    package) need $PACKAGES_BUILD $PACKAGES_PACKAGE ;;
+    deps) need $PACKAGES_BUILD $PACKAGES_TEST $PACKAGES_CLANG $PACKAGES_CHECK $PACKAGES_KUBE $PACKAGES_ATTACK $PACKAGES_PACKAGE ;;
     esac
 }
