@@ -8,7 +8,7 @@
 #include "base/vec.h"
 #include "budget.h"
 #include "net/http_server.h"
-#include "saturation/collect.h"
+#include "saturation/collect/collect.h"
 
 #include <stdio.h>
 

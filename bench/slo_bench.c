@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "budget.h"
-#include "saturation/slo_core.h"
+#include "saturation/slo/slo_core.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
 """Which folder may include which: reads every #include under src/ and speaks TAP, one case per folder.
 
 A folder sees itself and the folders listed for it, nothing else. Two kinds of file see less: a
-`*_core` or `*_spec` (the pure part of a feature) reaches only base, json and its own folder,
+`*_core` or `*_spec` (the pure part of a feature) reaches only base, json and the folders of its own feature,
 however many headers are in between. A `*_core.c` also calls nothing impure, and neither does a file of its folder
 whose header it reaches: no clock, log, file, environment, time zone database, random seed, process or thread; what it
 needs of these is passed in. Every external library has exactly one
@@ -15,7 +15,18 @@ import sys
 BELOW_KUBE = ["base", "json", "net"]
 BELOW_FEATURE = BELOW_KUBE + ["kube", "prom", "registry"]
 FEATURES = ["saturation", "schedule", "market", "runtimeconfig"]
-BELOW_CMD = BELOW_FEATURE + FEATURES + ["testbed", "doors", "web", "apiserver"]
+# The rooms of saturation, each with the other rooms that it sees.
+SATURATION = {
+    "saturation/objects": [],
+    "saturation/slo": [],
+    "saturation/wva": ["saturation/objects"],
+    "saturation/limits": ["saturation/objects", "saturation/wva"],
+    "saturation/zero": ["saturation/objects"],
+    "saturation/config": ["saturation/" + room for room in ("objects", "slo", "wva", "limits", "zero")],
+    "saturation/collect": ["saturation/objects", "saturation/slo"],
+}
+FEATURES_AND_ROOMS = FEATURES + list(SATURATION)
+BELOW_CMD = BELOW_FEATURE + FEATURES_AND_ROOMS + ["testbed", "doors", "web", "apiserver"]
 
 MAY_SEE = {
     "base": [],
@@ -32,10 +43,11 @@ MAY_SEE = {
     "apiserver/controllers": BELOW_KUBE + ["apiserver/schema", "apiserver/kinds", "apiserver/store", "apiserver/http"],
     "apiserver": BELOW_KUBE + ["apiserver/store", "apiserver/http", "apiserver/controllers"],
     **{feature: BELOW_FEATURE for feature in FEATURES},
-    "saturation": BELOW_FEATURE + ["doors"],
-    "testbed": BELOW_FEATURE + FEATURES,
+    **{room: BELOW_FEATURE + others for room, others in SATURATION.items()},
+    "saturation": BELOW_FEATURE + ["doors"] + list(SATURATION),
+    "testbed": BELOW_FEATURE + FEATURES_AND_ROOMS,
     "doors": BELOW_FEATURE,
-    "web": BELOW_FEATURE + FEATURES,
+    "web": BELOW_FEATURE + FEATURES_AND_ROOMS,
     "cmd": BELOW_CMD,
     ".": BELOW_CMD + ["cmd"],  # src/main.c
 }
@@ -120,12 +132,12 @@ def faults_of(path, src):
         yield from impurities(path, src, shown)
         for target in sorted(reach(path, src, set())):
             source = target.with_suffix(".c")
-            if folder_of(target, src) == here and not PURE.fullmatch(target.name) and source.is_file():
+            if folder_of(target, src).split("/")[0] == here.split("/")[0] and not PURE.fullmatch(target.name) and source.is_file():
                 yield from impurities(source, src, shown)
     if PURE.fullmatch(path.name):
         for target in sorted(reach(path, src, set())):
             there = folder_of(target, src)
-            if there not in ("base", "json", here):
+            if there not in ("base", "json") and there.split("/")[0] != here.split("/")[0]:
                 yield f"{shown} is pure but reaches {target.relative_to(src)}"
 
 

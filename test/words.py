@@ -247,6 +247,12 @@ def prefix_of(name, stems):
     return max(fitting, key=len) if fitting else name.split("_")[0]
 
 
+def naming_folder(header):
+    """The folder whose words a header may use: the rooms of a feature share those of the feature."""
+    parts = header.parts[:-1]
+    return "/".join(parts if parts[0] == "apiserver" else parts[:1])
+
+
 def name_faults(src):
     """Yields one sentence per exported function without the prefix of its file, and per prefix of two folders or
     struct of two headers."""
@@ -257,7 +263,7 @@ def name_faults(src):
                 yield f"{path.relative_to(src.parent)}: {tags[m[1]].relative_to(src.parent)} also defines {m[1]}"
             tags[m[1]] = path
     for header, source, name in exported_names(src):
-        folder = str(header.parent.relative_to(src))
+        folder = naming_folder(header.relative_to(src))
         stems = [p.stem for p in (header, source) if p]
         words = [s.split("_")[0].rstrip("s") for s in stems] + [header.parent.name.rstrip("s")]
         if not name.startswith(tuple(words)) and name.split("_")[0] not in FOLDER_WORDS.get(folder, []):

@@ -5,10 +5,10 @@
  * state that it saved. Thresholds are resolved by the controller's own core (config_core.h), so the answer
  * cannot differ from what it uses. Names of ConfigMaps come from the same environment variables, with the same
  * defaults. */
-#include "../saturation/config_core.h"
+#include "../saturation/config/config_core.h"
+#include "../saturation/objects/saturation_spec.h"
+#include "../saturation/objects/status_core.h"
 #include "../saturation/saturation_records.h"
-#include "../saturation/saturation_spec.h"
-#include "../saturation/status_core.h"
 #include "explain.h"
 
 #include "../kube/keep.h"

@@ -10,10 +10,10 @@
  *     HPAs, ScaledObjects ─┼─► rows ─► sorted ─► table or JSON
  *     workloads, state    ─┘ */
 #include "../kube/keep.h"
-#include "../saturation/annotation_core.h"
+#include "../saturation/objects/annotation_core.h"
+#include "../saturation/objects/saturation_spec.h"
+#include "../saturation/objects/status_core.h"
 #include "../saturation/saturation_records.h"
-#include "../saturation/saturation_spec.h"
-#include "../saturation/status_core.h"
 #include "cmd.h"
 #include "explain.h"
 #include "flags.h"

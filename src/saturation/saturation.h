@@ -6,28 +6,30 @@
  * needs more or fewer of them, and which variant should change.
  *
  * Pure cores (no clock, no I/O; results live in the caller's arena; the order of replicas and
- * variants in the input does not matter):
+ * variants in the input does not matter), by folder:
  *
- *   decide_core     one decision about one model, in order; start reading here
- *   slo_core        replicas by latency targets: learned capacity, forecast, headroom
- *   analysis_core   spare capacity from samples of KV cache and queue
- *   target_core     replicas of each variant from spare capacity and bounds, with reasons
- *   hybrid_core     arbitration between capacity and optimizer; scale to zero
- *   optimize_core   the model-based optimizer for one model: alloc_core on top of queue_core
- *   token_core      WVA's token analyzer (token_role_core: with roles); vllm_args_core reads command lines for it
- *   vote_core       targets from analyzers; fair_core, rescale_core: the same with limited accelerators
- *   limiter_core    scale-up within the accelerators of the cluster; quota_core: within quotas
- *   stock_core      free accelerators of the nodes; workload_core: what a replica needs
- *   annotation_core variants described by an HPA or ScaledObject; wake_core, zero_policy_core: from and to zero
- *   scale_core      how fast replicas may change; status_core: the status and when to write it
- *   config_core, policy_core, zero_core, slo_settings_core, snapshot    ConfigMaps as one immutable value
- *   compat_core     the saturation ConfigMap exactly as WVA 0.9 reads it, for comparison
- *   dispatch_core   what a watch event triggers
- *   traffic_core    rates and latency histograms; text_core: names, cache keys, command lines
+ *   wva/      decide_core     one decision about one model, in order; start reading here
+ *             analysis_core   spare capacity from samples of KV cache and queue
+ *             target_core     replicas of each variant from spare capacity and bounds, with reasons
+ *             hybrid_core     arbitration between capacity and optimizer; scale to zero
+ *             optimize_core   the model-based optimizer for one model: alloc_core on top of queue_core
+ *             token_core      WVA's token analyzer (token_role_core: with roles); vote_core: targets from analyzers
+ *             dispatch_core   what a watch event triggers
+ *   slo/      slo_core        replicas by latency targets: learned capacity, forecast, headroom
+ *             traffic_core    rates and latency histograms; slo_settings_core: what users set
+ *   limits/   limiter_core    scale-up within the accelerators of the cluster; quota_core: within quotas
+ *             fair_core       shares of limited accelerators; rescale_core: taking from others by priority
+ *   zero/     wake_core, zero_core, zero_policy_core    from and to zero
+ *   objects/  saturation_spec what users write; annotation_core: the same on an HPA or ScaledObject
+ *             stock_core      free accelerators of the nodes; workload_core, vllm_args_core: what a replica needs
+ *             scale_core      how fast replicas may change; status_core: the status and when to write it
+ *             follow_core     mistakes in HPAs and ScaledObjects; text_core: names, cache keys, command lines
+ *   config/   config_core, policy_core, snapshot    ConfigMaps as one immutable value
+ *             compat_core     the saturation ConfigMap exactly as WVA 0.9 reads it, for comparison
  *
  * Around them:
  *
- *   collect*              fetch metrics for each model in the background; collect_group: many models in one query
+ *   collect/              fetch metrics for each model in the background; collect_group: many models in one query
  *   saturation_records    fields that the watch caches keep; saturation_state: variants, models, last decisions
  *   saturation_targets    workloads of any kind with a scale subresource
  *   saturation_gather     input of a decision; saturation_engine: the cycle; saturation_slo: the slo policy in it
@@ -45,13 +47,13 @@
 #ifndef FLYBALL_SATURATION_H
 #define FLYBALL_SATURATION_H
 
-#include "alloc_core.h"
-#include "analysis_core.h"
-#include "hybrid_core.h"
-#include "limiter_core.h"
-#include "queue_core.h"
-#include "target_core.h"
-#include "text_core.h"
-#include "token_core.h"
+#include "limits/limiter_core.h"
+#include "objects/text_core.h"
+#include "wva/alloc_core.h"
+#include "wva/analysis_core.h"
+#include "wva/hybrid_core.h"
+#include "wva/queue_core.h"
+#include "wva/target_core.h"
+#include "wva/token_core.h"
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "../base/log.h"
 #include "../base/sum.h"
-#include "follow_core.h"
+#include "objects/follow_core.h"
 
 enum { ADVISED_MAX = 20000 };
 

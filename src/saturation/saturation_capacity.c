@@ -13,7 +13,7 @@
 
 #include "../base/sum.h"
 #include "saturation_limits.h"
-#include "token_store.h"
+#include "wva/token_store.h"
 
 #include <inttypes.h>
 #include <math.h>

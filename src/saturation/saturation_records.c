@@ -9,7 +9,7 @@
 #include "saturation_records.h"
 
 #include "../kube/controller.h"
-#include "saturation_spec.h"
+#include "objects/saturation_spec.h"
 
 const struct resource saturation_variant_resource = { "llmd.ai", "v1alpha1", "variantautoscalings",
                                                       "VariantAutoscaling", true };

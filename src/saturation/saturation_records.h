@@ -3,7 +3,7 @@
 #define FLYBALL_SATURATION_RECORDS_H
 
 #include "../kube/cache.h"
-#include "stock_core.h"
+#include "objects/stock_core.h"
 
 extern const struct resource saturation_variant_resource; /* variantautoscalings.llmd.ai */
 extern const struct resource saturation_service_monitor_resource, saturation_scaled_object_resource;

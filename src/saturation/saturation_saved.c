@@ -17,7 +17,7 @@
 #include "../kube/object_key.h"
 #include "saturation_slo.h"
 #include "saturation_state.h"
-#include "slo_saved_core.h"
+#include "slo/slo_saved_core.h"
 
 #include <math.h>
 #include <stdio.h>

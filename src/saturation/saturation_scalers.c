@@ -11,7 +11,7 @@
 #include "saturation_scalers.h"
 
 #include "../base/log.h"
-#include "annotation_core.h"
+#include "objects/annotation_core.h"
 #include "saturation_wake.h"
 
 static const struct resource *resource_of(enum annotation_kind kind)

@@ -4,7 +4,7 @@
 #define FLYBALL_SATURATION_SLO_H
 
 #include "saturation_gather.h"
-#include "slo_core.h"
+#include "slo/slo_core.h"
 
 enum slo_source { SLO_FROM_ENTRY, SLO_FROM_CLASS, SLO_DERIVED };
 

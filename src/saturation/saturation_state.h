@@ -8,14 +8,14 @@
 #include "../kube/keep.h"
 #include "../kube/manager.h"
 #include "../kube/own_write.h"
-#include "collect.h"
-#include "decide_core.h"
-#include "dispatch_core.h"
+#include "collect/collect.h"
+#include "config/snapshot.h"
+#include "objects/saturation_spec.h"
 #include "saturation_metrics.h"
 #include "saturation_records.h"
-#include "saturation_spec.h"
-#include "snapshot.h"
-#include "token_core.h"
+#include "wva/decide_core.h"
+#include "wva/dispatch_core.h"
+#include "wva/token_core.h"
 
 struct sat_workload {     /* a workload that variants scale; exists while one does */
     struct list variants; /* struct variant, by `of_target`, sorted by name; also of other models */

@@ -4,8 +4,8 @@
 #define FLYBALL_SATURATION_TOKENS_H
 
 #include "saturation_gather.h"
-#include "token_core.h"
-#include "vote_core.h"
+#include "wva/token_core.h"
+#include "wva/vote_core.h"
 
 /* What the analyzer found about one model in one cycle. */
 struct sat_token_turn {

@@ -10,7 +10,7 @@
 #define FLYBALL_SATURATION_WAKE_H
 
 #include "saturation_gather.h"
-#include "wake_core.h"
+#include "zero/wake_core.h"
 
 /* ---- for the engine */
 

@@ -10,7 +10,7 @@
 #include "fleet_query.h"
 #include "policies.h"
 
-#include "../saturation/optimize_core.h"
+#include "../saturation/wva/optimize_core.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,9 +6,9 @@
 #include "fleet_query.h"
 #include "policies.h"
 
-#include "../saturation/config_core.h"
-#include "../saturation/decide_core.h"
-#include "../saturation/token_core.h"
+#include "../saturation/config/config_core.h"
+#include "../saturation/wva/decide_core.h"
+#include "../saturation/wva/token_core.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 #include "policies.h"
 
 #include "../base/clock.h"
-#include "../saturation/slo_core.h"
+#include "../saturation/slo/slo_core.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "fuzz.h"
 
 #include "base/labels.h"
-#include "saturation/annotation_core.h"
+#include "saturation/objects/annotation_core.h"
 
 #include <math.h>
 

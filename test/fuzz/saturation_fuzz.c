@@ -1,9 +1,9 @@
 /* Any YAML as a saturation ConfigMap, a variant's spec and its status: all can be read, what holds for a
  * model always makes sense, and a status that was written needs no second write. */
 #include "fuzz.h"
-#include "saturation/config_core.h"
-#include "saturation/optimize_core.h"
-#include "saturation/zero_core.h"
+#include "saturation/config/config_core.h"
+#include "saturation/wva/optimize_core.h"
+#include "saturation/zero/zero_core.h"
 #include "json/merge.h"
 #include "json/yaml.h"
 

@@ -2,11 +2,11 @@
  * triggers and command lines. Any bytes can be read, and what is read from them keeps its promises. */
 #include "fuzz.h"
 #include "prom/scrape.h"
-#include "saturation/annotation_core.h"
-#include "saturation/follow_core.h"
-#include "saturation/stock_core.h"
-#include "saturation/vllm_args_core.h"
-#include "saturation/wake_core.h"
+#include "saturation/objects/annotation_core.h"
+#include "saturation/objects/follow_core.h"
+#include "saturation/objects/stock_core.h"
+#include "saturation/objects/vllm_args_core.h"
+#include "saturation/zero/wake_core.h"
 #include "json/yaml.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
 #include "base/duration.h"
 #include "base/quantity.h"
 #include "prom/query.h"
-#include "saturation/text_core.h"
+#include "saturation/objects/text_core.h"
 
 static void run_duration(struct golden *g, const struct json *c)
 {

@@ -3,9 +3,9 @@
 #include "golden.h"
 
 #include "base/duration.h"
-#include "saturation/config_core.h"
-#include "saturation/dispatch_core.h"
-#include "saturation/zero_core.h"
+#include "saturation/config/config_core.h"
+#include "saturation/wva/dispatch_core.h"
+#include "saturation/zero/zero_core.h"
 
 static const struct tolerance exact = { 1e-12, 0 };
 

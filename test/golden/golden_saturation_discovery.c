@@ -5,14 +5,14 @@
 
 #include "base/labels.h"
 #include "prom/scrape.h"
-#include "saturation/annotation_core.h"
-#include "saturation/compat_core.h"
-#include "saturation/hybrid_core.h"
-#include "saturation/stock_core.h"
-#include "saturation/wake_core.h"
-#include "saturation/workload_core.h"
-#include "saturation/zero_core.h"
-#include "saturation/zero_policy_core.h"
+#include "saturation/config/compat_core.h"
+#include "saturation/objects/annotation_core.h"
+#include "saturation/objects/stock_core.h"
+#include "saturation/objects/workload_core.h"
+#include "saturation/wva/hybrid_core.h"
+#include "saturation/zero/wake_core.h"
+#include "saturation/zero/zero_core.h"
+#include "saturation/zero/zero_policy_core.h"
 
 static const struct tolerance exact = { 1e-12, 0 };
 

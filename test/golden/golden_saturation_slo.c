@@ -3,7 +3,7 @@
  * known; "inf" and "-inf" are infinities. Every output has targets and reason, the last one all numbers. */
 #include "golden.h"
 
-#include "saturation/slo_core.h"
+#include "saturation/slo/slo_core.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* Families of saturation's later engines: wva-saturation-v2, wva-gpu-limiter, wva-vllm-args. */
 #include "golden.h"
 
-#include "saturation/limiter_core.h"
-#include "saturation/token_core.h"
+#include "saturation/limits/limiter_core.h"
+#include "saturation/wva/token_core.h"
 
 /* ---- wva-vllm-args */
 

@@ -2,12 +2,12 @@
  * wva-saturation-v2-aug2026. */
 #include "golden.h"
 
-#include "saturation/compat_core.h"
-#include "saturation/fair_core.h"
-#include "saturation/hybrid_core.h"
-#include "saturation/quota_core.h"
-#include "saturation/text_core.h"
-#include "saturation/token_core.h"
+#include "saturation/config/compat_core.h"
+#include "saturation/limits/fair_core.h"
+#include "saturation/limits/quota_core.h"
+#include "saturation/objects/text_core.h"
+#include "saturation/wva/hybrid_core.h"
+#include "saturation/wva/token_core.h"
 
 #include <math.h>
 

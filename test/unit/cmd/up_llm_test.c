@@ -18,7 +18,7 @@
 #include "prom/exposition.h"
 #include "prom/scrape.h"
 #include "saturation/saturation_controller.h"
-#include "saturation/traffic_core.h"
+#include "saturation/slo/traffic_core.h"
 #include "testbed/testbed.h"
 
 enum {

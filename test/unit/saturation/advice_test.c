@@ -1,5 +1,5 @@
 /* Warnings about scalers that do not follow decisions as their users expect. */
-#include "saturation/follow_core.h"
+#include "saturation/objects/follow_core.h"
 #include "saturation_world.h"
 #include "json/yaml.h"
 

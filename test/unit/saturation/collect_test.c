@@ -1,7 +1,7 @@
 /* Feeds that fetch in the background, without a server. */
 #include "tap.h"
 
-#include "saturation/collect.h"
+#include "saturation/collect/collect.h"
 
 #include <stdio.h>
 

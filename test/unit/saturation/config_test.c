@@ -1,10 +1,10 @@
 /* The saturation ConfigMap by presence: layers, selectors, and what stays when an edit is wrong. */
 #include "base/clock.h"
-#include "saturation/config_core.h"
-#include "saturation/optimize_core.h"
-#include "saturation/snapshot.h"
-#include "saturation/status_core.h"
-#include "saturation/zero_core.h"
+#include "saturation/config/config_core.h"
+#include "saturation/config/snapshot.h"
+#include "saturation/objects/status_core.h"
+#include "saturation/wva/optimize_core.h"
+#include "saturation/zero/zero_core.h"
 #include "tap.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* Laws of a decision, over random models: bounds, order, rest on a constant load, and no replica taken
  * away that the load needs. The load is spread evenly over what is there, as a gateway would. */
 #include "base/random.h"
-#include "saturation/config_core.h"
-#include "saturation/decide_core.h"
+#include "saturation/config/config_core.h"
+#include "saturation/wva/decide_core.h"
 #include "tap.h"
 
 enum { ROUNDS = 3000, VARIANTS = 4, REPLICAS = 120, STEPS = 40 };

@@ -3,7 +3,7 @@
 #include "base/vec.h"
 #include "net/http_server.h"
 #include "real_prometheus.h"
-#include "saturation/collect.h"
+#include "saturation/collect/collect.h"
 #include "tap.h"
 
 #include <math.h>

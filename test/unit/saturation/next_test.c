@@ -1,12 +1,12 @@
 /* Where flyball differs from WVA 0.9 on purpose; what it has in common is in test/golden. */
 #include "base/clock.h"
-#include "saturation/annotation_core.h"
-#include "saturation/quota_core.h"
-#include "saturation/stock_core.h"
-#include "saturation/vllm_args_core.h"
-#include "saturation/wake_core.h"
-#include "saturation/workload_core.h"
-#include "saturation/zero_policy_core.h"
+#include "saturation/limits/quota_core.h"
+#include "saturation/objects/annotation_core.h"
+#include "saturation/objects/stock_core.h"
+#include "saturation/objects/vllm_args_core.h"
+#include "saturation/objects/workload_core.h"
+#include "saturation/zero/wake_core.h"
+#include "saturation/zero/zero_policy_core.h"
 #include "tap.h"
 
 /* ---- the stock */

@@ -1,5 +1,5 @@
 /* The pods' own /metrics, as vLLM servers of several kinds write them, and where they are found. */
-#include "saturation/collect.h"
+#include "saturation/collect/collect.h"
 #include "saturation_world.h"
 
 #include <sys/resource.h>

@@ -1,10 +1,10 @@
 /* The parts of the slo policy that work alone: settings, latency histograms, and the fit of a variant's speed. */
 #include "tap.h"
 
-#include "saturation/slo_core.h"
-#include "saturation/slo_saved_core.h"
-#include "saturation/slo_settings_core.h"
-#include "saturation/traffic_core.h"
+#include "saturation/slo/slo_core.h"
+#include "saturation/slo/slo_saved_core.h"
+#include "saturation/slo/slo_settings_core.h"
+#include "saturation/slo/traffic_core.h"
 #include "json/yaml.h"
 
 /* ---- settings */

@@ -2,7 +2,7 @@
  * never do. */
 #include "tap.h"
 
-#include "saturation/slo_core.h"
+#include "saturation/slo/slo_core.h"
 
 #include "base/random.h"
 

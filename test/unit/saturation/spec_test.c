@@ -1,5 +1,5 @@
 /* A VariantAutoscaling's spec as written by users, and how fast its replicas may change. */
-#include "saturation/saturation_spec.h"
+#include "saturation/objects/saturation_spec.h"
 #include "tap.h"
 #include "json/yaml.h"
 

@@ -1,6 +1,6 @@
 #include "tap.h"
 
-#include "saturation/text_core.h"
+#include "saturation/objects/text_core.h"
 
 static void shortens_accelerators(void)
 {
