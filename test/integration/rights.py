@@ -217,6 +217,53 @@ def put_that_creates_needs_create(w):
 
 
 @case
+def a_label_grants_what_the_role_contains(w):
+    """Aggregated roles select by label: with one, cluster-admin would become a part of `view`."""
+    granted = w.allow("alice", [{"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"],
+                                 "verbs": ["get", "update", "patch"]},
+                                {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}], namespace=None)
+    label = {"metadata": {"labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}}}
+    at = RBAC + "/clusterroles/cluster-admin"
+    status, said = w.ask("PATCH", at, label, "token-of-alice", "application/merge-patch+json")
+    assert status == 403 and "attempting to grant RBAC permissions not currently held" in said["message"], said
+    whole = w.admin("GET", at)
+    whole["metadata"]["labels"].update(label["metadata"]["labels"])
+    assert w.ask("PUT", at, whole, "token-of-alice")[0] == 403
+    assert w.ask("PATCH", at + "?fieldManager=x", {**label, "apiVersion": "rbac.authorization.k8s.io/v1",
+                                                    "kind": "ClusterRole"}, "token-of-alice", APPLY)[0] in (400, 403)
+    assert "rbac.authorization.k8s.io/aggregate-to-view" not in w.admin("GET", at)["metadata"]["labels"]
+    # what every role may lose without a grant: its finalizers; and what alice holds, she may label
+    assert w.ask("PATCH", at, {"metadata": {"finalizers": ["a.b/c"]}}, "token-of-alice",
+                 "application/merge-patch+json")[0] == 200
+    w.admin("PATCH", at, {"metadata": {"finalizers": None}}, kind="application/merge-patch+json")
+    w.admin("POST", RBAC + "/clusterroles", {"metadata": {"name": "small"}, "rules": [
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]})
+    assert w.ask("PATCH", RBAC + "/clusterroles/small", label, "token-of-alice", "application/merge-patch+json")[0] == 200
+    # an aggregated role cannot be taken out of aggregation and kept
+    assert w.ask("PATCH", RBAC + "/clusterroles/edit", {"aggregationRule": None, "rules": []}, "token-of-alice",
+                 "application/merge-patch+json")[0] == 403
+    w.take((RBAC + "/clusterroles/small",) + granted)
+
+
+@case
+def a_dependent_in_another_namespace_holds_no_owner(w):
+    w.admin("POST", "/api/v1/namespaces", {"metadata": {"name": "elsewhere"}})
+    uid = w.admin("POST", MAPS, config_map("owner"))["metadata"]["uid"]
+    held = config_map("held")
+    held["metadata"].update({"finalizers": ["a.b/c"], "ownerReferences": [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid, "blockOwnerDeletion": True}]})
+    there = "/api/v1/namespaces/elsewhere/configmaps"
+    w.admin("POST", there, held)
+    w.admin("DELETE", MAPS + "/owner", {"propagationPolicy": "Foreground"})
+    until = time.monotonic() + 10
+    while w.ask("GET", MAPS + "/owner", token=w.server.token)[0] != 404:
+        assert time.monotonic() < until, "held by an object of another namespace"
+        time.sleep(0.05)
+    w.admin("PATCH", there + "/held", {"metadata": {"finalizers": None}}, kind="application/merge-patch+json")
+    w.admin("DELETE", "/api/v1/namespaces/elsewhere")
+
+
+@case
 def a_collection_is_not_deleted_by_name(w):
     granted = w.allow("alice", [{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mine"],
                                  "verbs": ["deletecollection", "list", "watch"]}])

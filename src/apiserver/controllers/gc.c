@@ -216,12 +216,15 @@ static enum owner_state find_owner_state(struct server *s, struct arena *a, str 
 }
 
 /* Whether objects still reference the owner, as of the next commit. `blocking`: only those with
- * blockOwnerDeletion. */
-static bool has_dependents(struct server *s, struct arena *a, str uid, bool blocking)
+ * blockOwnerDeletion. References from another namespace are not valid: they must not hold the owner. */
+static bool has_dependents(struct server *s, struct arena *a, const struct object *o, bool blocking)
 {
+    str uid = object_span(o, o->uid), ns = store_key_split(object_key(o)).ns;
     const struct owner *owner = map_get(&s->gc->owners, uid);
     for (size_t i = 0; owner && i < owner->dependents.n; i++) {
         const struct kind *k;
+        if (ns.n && !str_eq(store_key_split(str_c(owner->dependents.at[i])).ns, ns))
+            continue;
         struct json *tree = write_begin_edit(s, a, str_c(owner->dependents.at[i]), &k);
         struct json *references = json_at(tree, "metadata", "ownerReferences", NULL);
         for (size_t j = 0; j < json_len(references); j++) {
@@ -282,7 +285,7 @@ static void gc_check_owner(struct server *s, struct arena *a, const struct objec
         for (size_t i = 0; owner && i < owner->dependents.n; i++)
             remove_owner_reference(s, a, str_c(owner->dependents.at[i]), uid);
         remove_finalizer(s, a, key, FINALIZER_ORPHAN);
-    } else if (has_finalizer(o, FINALIZER_FOREGROUND) && !has_dependents(s, a, uid, true)) {
+    } else if (has_finalizer(o, FINALIZER_FOREGROUND) && !has_dependents(s, a, o, true)) {
         remove_finalizer(s, a, key, FINALIZER_FOREGROUND);
     }
 }
@@ -314,8 +317,7 @@ static void gc_check_dependent(struct server *s, struct arena *a, const struct o
         save_dependent(s, a, k, key, tree);
         return;
     }
-    str uid = object_span(o, o->uid);
-    bool foreground = waiting && has_dependents(s, a, uid, false);
+    bool foreground = waiting && has_dependents(s, a, o, false);
     remove_object(s, a, k, o,
                   &(struct remove_options){ .propagation = foreground ? PROPAGATE_FOREGROUND
                                                                       : PROPAGATE_DEFAULT,

@@ -238,11 +238,18 @@ static bool is_rule_held(const struct json *mine, const struct json *rule, size_
     return true;
 }
 
+/* Labels count: they decide which aggregated roles get the rules. As in kube-apiserver, only owners and
+ * finalizers do not. */
 static bool is_same_grant(const struct json *a, const struct json *b)
 {
     static const char *const keys[] = { "rules", "aggregationRule", "roleRef", "subjects" };
+    static const char *const metadata[] = { "labels", "annotations" };
     for (size_t i = 0; i < countof(keys); i++)
         if (!json_eq(json_get(a, keys[i]), json_get(b, keys[i])))
+            return false;
+    for (size_t i = 0; i < countof(metadata); i++)
+        if (!json_eq(json_at(a, "metadata", metadata[i], NULL),
+                     json_at(b, "metadata", metadata[i], NULL)))
             return false;
     return true;
 }
@@ -272,7 +279,7 @@ bool access_check_grant(struct call *c, const struct json *old, const struct jso
     }
     const struct json *mine = access_rules(c->server, c->arena, &c->user, c->ns);
     size_t left = GRANTS_MAX;
-    bool fits = !json_get(object, "aggregationRule");
+    bool fits = !json_get(object, "aggregationRule") && !json_get(old, "aggregationRule");
     for (size_t i = 0; i < json_len(rules) && fits; i++)
         fits = is_rule_held(mine, json_item(rules, i), &left);
     if (!fits)
