@@ -8,7 +8,9 @@
 #include "saturation/saturation_controller.h"
 #include "schedule/schedule_controller.h"
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <unistd.h>
 
 const struct feature *const features[] = { &market_feature,        &market_agent_feature,
                                            &runtimeconfig_feature, &saturation_feature,
@@ -77,8 +79,21 @@ static const struct command faces[] = {
     { "etcd", NULL, cmd_envtest_etcd },
 };
 
+/* A descriptor 0, 1 or 2 that the caller closed would become a socket or a pipe of the loop, and the log would be
+ * written into it. */
+static void open_missing_stdio(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
 int main(int argc, char **argv)
 {
+    open_missing_stdio();
     const char *word = argc > 1 ? argv[1] : "", *slash = argc ? strrchr(argv[0], '/') : NULL;
     const char *called = slash ? slash + 1 : argc ? argv[0] : "";
     for (size_t i = 0; i < countof(faces); i++)

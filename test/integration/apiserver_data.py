@@ -16,6 +16,7 @@ import stat
 import subprocess
 import tempfile
 import threading
+import time
 import urllib.parse
 
 from harness import Skip, Tap
@@ -483,6 +484,82 @@ def check(data):
                               stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
+def files_that_are_removed_or_moved_end_the_writes(folder):
+    """The files are still open and take writes, but the next start would not find them."""
+    def remove_all(data):
+        shutil.rmtree(data)
+
+    def remove_log(data):
+        os.unlink(data + "/state.db-wal")
+
+    def move(data):
+        os.rename(data, data + "-elsewhere")
+
+    for number, harm in enumerate((remove_all, remove_log, move)):
+        data = "%s/%d" % (folder, number)
+        with Run(data) as run:
+            assert run.create("a") == 201
+            harm(data)
+            status, said = run.ask("POST", MAPS, {"metadata": {"name": "b"}})
+            assert status == 500 and "removed or moved while in use" in said["message"], (harm.__name__, status, said)
+            assert run.ask("GET", MAPS + "/a")[0] == 200
+            assert run.ask("GET", MAPS + "/b")[0] == 404
+
+
+def keys_that_cannot_be_used_are_refused(folder):
+    data = folder + "/data"
+    with Run(data):
+        pass
+    for name in ("admin.token", "reader.token", "accounts.key", "kubeconfig"):
+        at = pathlib.Path(data, name)
+        good = at.read_text()
+        for bad in ("", "x", "two words", "one-line-and\nanother") if name != "kubeconfig" else ():
+            at.write_text(bad)
+            assert str(at) in refusal(data), (name, bad)
+        at.unlink()
+        os.mkfifo(at)
+        if name == "kubeconfig":  # it can be written again
+            with Run(data):
+                assert stat.S_ISREG(at.stat().st_mode)
+            continue
+        why = refusal(data)
+        assert "not a regular file" in why, why
+        at.unlink()
+        at.write_text(good)
+    users = folder + "/users"
+    token = pathlib.Path(data, "admin.token").read_text()
+    for text in (token + ",somebody\n", "12345678,a\n12345678,b\n"):
+        pathlib.Path(users).write_text(text)
+        why = refusal(data, flags=("--token-file", users))
+        assert "already belongs to" in why, why
+
+
+def closed_standard_streams_are_not_reused(folder):
+    """A log written to descriptor 2 must not end up in a pipe or socket of the server."""
+    data = folder + "/data"
+    process = subprocess.Popen(["sh", "-c", 'exec "$0" apiserver --data "$1" --listen 127.0.0.1:0 <&- >&- 2>&-',
+                                FLYBALL, data])
+    try:
+        until = time.monotonic() + 20
+        while not os.path.exists(data + "/kubeconfig"):
+            assert process.poll() is None and time.monotonic() < until
+            time.sleep(0.02)
+        found = [os.readlink("/proc/%d/fd/%d" % (process.pid, fd)) for fd in range(3)]
+        assert found == ["/dev/null"] * 3, found
+    finally:
+        process.terminate()
+        assert process.wait(20) == 0
+
+
+def a_first_start_without_room_is_refused(folder):
+    with Disk(folder, 1) as disk:
+        why = refusal(disk.path + "/data")
+        assert "no room for a first start" in why, why
+        subprocess.run(["mount", "-o", "remount,size=64m", disk.path], check=True)
+        with Run(disk.path + "/data") as run:
+            assert run.create("a") == 201
+
+
 def a_stop_during_maintenance_loses_nothing(folder):
     data = folder + "/data"
     for how in (signal.SIGTERM, signal.SIGKILL):
@@ -504,7 +581,9 @@ CASES = [files_are_private_whatever_the_umask, an_open_directory_is_closed_with_
          a_limit_on_file_sizes_is_a_full_disk, a_full_disk_serves_reads_and_deletions,
          a_disk_that_objects_have_filled_is_emptied_by_deleting_them, deletions_succeed_while_the_disk_becomes_full,
          leases_are_renewed_on_a_full_disk,
-         a_stop_during_maintenance_loses_nothing]
+         a_stop_during_maintenance_loses_nothing, files_that_are_removed_or_moved_end_the_writes,
+         keys_that_cannot_be_used_are_refused, closed_standard_streams_are_not_reused,
+         a_first_start_without_room_is_refused]
 
 
 def main():

@@ -106,7 +106,7 @@ static void seed_local_service(struct server *s, struct arena *a, const struct k
 }
 
 /* Only what is missing is created, so that changes of a user stay. */
-static void cluster_seed(struct server *s, bool fresh UNUSED)
+static void cluster_seed(struct server *s)
 {
     auto_arena struct arena a = { 0 };
     for (size_t i = 0; i < countof(objects); i++)

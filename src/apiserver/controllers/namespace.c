@@ -244,14 +244,16 @@ static bool namespace_reconcile(struct server *s)
     return worked;
 }
 
-static void namespace_seed(struct server *s, bool fresh)
+/* Also at later starts: the disk may have been full at the first one. */
+static void namespace_seed(struct server *s)
 {
-    if (!fresh)
-        return;
+    auto_arena struct arena a = { 0 };
     static const char *const names[] = { "default", "kube-system", "kube-public",
                                          "kube-node-lease" };
     for (size_t i = 0; i < countof(names); i++) {
         char body[80];
+        if (store_latest(s->store, catalog_key(&a, namespace_kind(), S(""), str_c(names[i]))))
+            continue;
         snprintf(body, sizeof(body), "{\"metadata\":{\"name\":\"%s\"}}", names[i]);
         server_post(s, S("/api/v1/namespaces"), str_c(body));
     }

@@ -148,7 +148,7 @@ static bool is_missing(const struct server *s, struct arena *a, str plural, cons
                                                          S(GROUP), plural, S(""), str_c(name) }));
 }
 
-static void roles_seed(struct server *s, bool fresh UNUSED)
+static void roles_seed(struct server *s)
 {
     auto_arena struct arena a = { 0 };
     for (size_t i = 0; i < countof(roles); i++)

@@ -74,6 +74,18 @@ str auth_key(const struct auth *a)
     return a ? a->key : S("");
 }
 
+static bool find_token(const struct auth *a, str secret, struct user *ret)
+{
+    bool found = false;
+    for (size_t i = 0; i < a->tokens.n; i++) {
+        if (tls_secrets_equal(secret, a->tokens.at[i].secret)) {
+            *ret = a->tokens.at[i].user;
+            found = true;
+        }
+    }
+    return found;
+}
+
 /* One line of the token file. The uid is accepted and not used. */
 static int add_token_line(struct auth *a, const char *path, size_t number, str line, err_t *e)
 {
@@ -86,6 +98,10 @@ static int add_token_line(struct auth *a, const char *path, size_t number, str l
             "token file %s, line %zu: expected TOKEN,USER[,UID[,\"GROUP,GROUP\"]] with a token of "
             "at least %d characters",
             path, number, TOKEN_MIN);
+    struct user other;
+    if (find_token(a, token, &other))
+        return err_set(e, EINVAL, "token file %s, line %zu: the token already belongs to " STR_FMT,
+                       path, number, STR_ARG(other.name));
     str_cut(&line, ',', &uid);
     str rest = line.p ? str_trim(line) : S("");
     if (rest.n >= 2 && rest.p[0] == '"' && rest.p[rest.n - 1] == '"')
@@ -111,18 +127,6 @@ int auth_add_file(struct auth *a, const char *path, err_t *e)
 }
 
 /* ---- authentication */
-
-static bool find_token(const struct auth *a, str secret, struct user *ret)
-{
-    bool found = false;
-    for (size_t i = 0; i < a->tokens.n; i++) {
-        if (tls_secrets_equal(secret, a->tokens.at[i].secret)) {
-            *ret = a->tokens.at[i].user;
-            found = true;
-        }
-    }
-    return found;
-}
 
 bool auth_check_token(struct server *s, struct arena *a, struct token_check *t)
 {

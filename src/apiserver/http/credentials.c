@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FILE_MAX = 1 << 20, CA_DAYS = 3650, SERVER_DAYS = 365, TOKEN_BYTES = 24 };
+enum { FILE_MAX = 1 << 20, CA_DAYS = 3650, SERVER_DAYS = 365, TOKEN_BYTES = 24, TOKEN_MIN = 8 };
 
 static char *join_path(const char *directory, const char *name)
 {
@@ -32,20 +32,36 @@ static bool file_exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
-/* Reads a token, or creates a random one if the file does not exist. An empty file is an error: silently
- * replacing it would lock out clients. */
+/* Reads a file that exists. Reading a pipe would wait for ever. */
+static int read_file(const char *path, struct buf *ret, err_t *e)
+{
+    struct stat st;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return err_set(e, EINVAL,
+                       "cannot read %s: not a regular file; remove it to create a new one", path);
+    return file_read(path, FILE_MAX, ret, e);
+}
+
+/* Reads a token, or creates a random one if the file does not exist. A file without a usable token is an error:
+ * silently replacing it would lock out clients, and a short key could be guessed. */
 static int load_token(const char *directory, const char *name, char **ret, err_t *e)
 {
     auto_free char *path = join_path(directory, name);
     auto_buf struct buf text = { 0 };
     if (file_exists(path)) {
-        int result = file_read(path, FILE_MAX, &text, e);
+        int result = read_file(path, &text, e);
         if (result < 0)
             return result;
         str token = str_trim(buf_str(&text));
         if (!token.n)
             return err_set(e, EINVAL, "token file %s is empty; remove it to create a new token",
                            path);
+        if (token.n < TOKEN_MIN || strcspn(token.p, " \t\r\n") < token.n)
+            return err_set(
+                e, EINVAL,
+                "token file %s must contain one word of at least %d characters; remove it "
+                "to create a new token",
+                path, TOKEN_MIN);
         *ret = mem_dup(token.p, token.n);
         return 0;
     }
@@ -61,8 +77,8 @@ static int load_token(const char *directory, const char *name, char **ret, err_t
 
 static int load_pair(const char *cert_path, const char *key_path, struct cert_pair *ret, err_t *e)
 {
-    int result = file_read(cert_path, FILE_MAX, &ret->cert, e);
-    return result < 0 ? result : file_read(key_path, FILE_MAX, &ret->key, e);
+    int result = read_file(cert_path, &ret->cert, e);
+    return result < 0 ? result : read_file(key_path, &ret->key, e);
 }
 
 /* Loads the certificate authority, or creates one if the certificate or its key is missing. */
@@ -140,8 +156,7 @@ int server_credentials_write_kubeconfig(const struct server_credentials *c, cons
                "    namespace: default\ncurrent-context: flyball\n",
                c->admin_token);
     auto_buf struct buf there = { 0 };
-    if (file_read(c->kubeconfig_path, FILE_MAX, &there, NULL) == 0 &&
-        str_eq(buf_str(&there), buf_str(&text)))
+    if (read_file(c->kubeconfig_path, &there, NULL) == 0 && str_eq(buf_str(&there), buf_str(&text)))
         return 0;
     int result = file_write_private(c->kubeconfig_path, buf_str(&text), false, e);
     if (result != -ENOSPC)

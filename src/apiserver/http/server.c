@@ -442,11 +442,11 @@ static void load_controllers(struct server *s)
     }
 }
 
-static void seed_controllers(struct server *s, bool fresh)
+static void seed_controllers(struct server *s)
 {
     for (size_t i = 0; s->controllers[i]; i++)
         if (s->controllers[i]->seed)
-            s->controllers[i]->seed(s, fresh);
+            s->controllers[i]->seed(s);
 }
 
 /* History is cleared after the first start: the initial objects are not changes that a client could have
@@ -481,9 +481,14 @@ int server_new(struct loop *loop, const struct server_options *options, struct s
     }
     load_controllers(s);
     bool fresh = store_rev(s->store) == 0;
-    seed_controllers(s, fresh);
+    seed_controllers(s);
     server_run_until_idle(s);
     report_store(s);
+    if (fresh && s->controllers[0] && store_rev(s->store) == 0) {
+        server_free(s);
+        return err_set(e, ENOSPC, "no room for a first start: the disk of %s is full",
+                       options->db_path);
+    }
     if (fresh)
         store_forget(s->store);
     set_idle_timer(s);

@@ -41,8 +41,8 @@ struct server_controller {
     void (*stop)(struct server *s);
     /* Called for each object in the store at startup, as an event without a previous version. */
     void (*on_load)(struct server *s, const struct event *e);
-    /* Creates the objects that every cluster has; `fresh`: the store is empty. */
-    void (*seed)(struct server *s, bool fresh);
+    /* Creates the objects that every cluster has, if they are missing. */
+    void (*seed)(struct server *s);
     void (*on_event)(struct server *s, const struct event *e);
     bool (*reconcile)(struct server *s); /* true: it did something, call it again */
 };

@@ -326,11 +326,28 @@ static int transact_or_full(struct db *db, struct db_transaction *t)
     return code;
 }
 
+/* Whether the next start would not find what is written now: someone removed, moved or replaced the database, or
+ * removed its log. The files are open, so writing to them still succeeds. */
+static bool is_removed(struct db *db)
+{
+    int moved = 0;
+    (void)sqlite3_file_control(db->sqlite, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+    return moved || db_log_is_removed(db->sqlite);
+}
+
 int db_commit(struct db *db, const struct db_transaction *given, size_t *ret_garbage, err_t *e)
 {
     struct db_transaction t = *given;
     assert(t.n_rows);
     db->last_tidy_failed = false;
+    if (is_removed(db)) {
+        db_set_checkpoint_on_close(db, false);
+        return err_set(
+            e, EIO,
+            "the database %s or its log was removed or moved while in use; restore it and "
+            "start again",
+            db->path);
+    }
     int code = db->mark_behind ? db_set_mark(db, db->unmarked, true) : SQLITE_OK;
     if (code == SQLITE_OK)
         code = transact_or_full(db, &t);

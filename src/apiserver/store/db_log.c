@@ -8,6 +8,7 @@
 #include "db_log.h"
 
 #include "../../base/str.h"
+#include "db_files.h"
 
 enum { HEADER_BYTES = 32, FRAME_BYTES = 24, PAGE_MAX = 65536 };
 
@@ -60,6 +61,13 @@ int64_t db_log_bytes(sqlite3 *db)
     sqlite3_int64 bytes;
     sqlite3_file *f = log_file(db);
     return f && f->pMethods->xFileSize(f, &bytes) == SQLITE_OK ? bytes : 0;
+}
+
+bool db_log_is_removed(sqlite3 *db)
+{
+    int64_t bytes;
+    const char *path = sqlite3_filename_wal(sqlite3_db_filename(db, "main"));
+    return path && db_log_bytes(db) && db_files->size(path, &bytes) == -ENOENT;
 }
 
 uint64_t db_log_salt(sqlite3 *db)
