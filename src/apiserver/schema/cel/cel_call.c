@@ -95,18 +95,11 @@ static uint64_t sized_cost(enum cel_fn fn, const struct cel_value *a, uint32_t n
 uint64_t cel_call_cost(const struct cel_overload *o, const struct cel_value *a, uint32_t n,
                        struct cel_value result)
 {
+    if (cel_fn_traverses(o->fn))
+        return traversal_cost(a[0]);
     switch (o->fn) {
     case CEL_F_AUTHZ_CHECK:
         return 350000;
-    case CEL_F_IS_SORTED:
-    case CEL_F_SUM:
-    case CEL_F_MIN:
-    case CEL_F_MAX:
-    case CEL_F_INDEX_OF:
-    case CEL_F_LAST_INDEX_OF:
-    case CEL_F_INDEX_OF_TEXT:
-    case CEL_F_LAST_INDEX_OF_TEXT:
-        return traversal_cost(a[0]);
     case CEL_F_URL:
     case CEL_F_LOWER:
     case CEL_F_UPPER:

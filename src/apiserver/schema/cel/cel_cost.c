@@ -101,7 +101,7 @@ static bool get_literal_size(const struct cel_node *node, const struct cel_type 
                              struct cel_range *ret)
 {
     if (node->kind == CEL_N_LIST || node->kind == CEL_N_MAP) {
-        *ret = fixed(node->list.n);
+        *ret = cel_range_exactly(node->list.n);
         return true;
     }
     if (node->kind != CEL_N_CONST)
@@ -110,7 +110,7 @@ static bool get_literal_size(const struct cel_node *node, const struct cel_type 
         *ret = (struct cel_range){ 0, root ? (uint64_t)root->max_elements : NO_LIMIT };
         return true;
     }
-    *ret = fixed(cel_size(node->constant));
+    *ret = cel_range_exactly(cel_size(node->constant));
     return true;
 }
 
@@ -132,7 +132,7 @@ static bool find_size(struct coster *c, struct cel_node *node, struct cel_range 
         return true;
     }
     if (is_scalar(node->type)) {
-        *ret = fixed(1);
+        *ret = cel_range_exactly(1);
         return true;
     }
     if (l && l->size.known) {
@@ -175,7 +175,7 @@ static bool cost_branches(struct coster *c, struct cost_call *call, const struct
 {
     enum cel_fn fn = cel_overloads[call->node->call.candidates[0]].fn;
     if (fn == CEL_F_AND || fn == CEL_F_OR) {
-        call->cost = (struct cel_range){ args[0].min, cost_add(args[0].max, args[1].max) };
+        call->cost = (struct cel_range){ args[0].min, cel_cost_add(args[0].max, args[1].max) };
         return true;
     }
     if (fn != CEL_F_COND)
@@ -183,11 +183,11 @@ static bool cost_branches(struct coster *c, struct cost_call *call, const struct
     const struct cel_size *a = cel_find_entries(c, call->args[1]),
                           *b = cel_find_entries(c, call->args[2]);
     if (a && b)
-        cel_set_entries(c, call->node, a->is_map, join_range(a->key, b->key),
-                        join_range(a->value, b->value));
-    set_result(call, add_range(args[0], join_range(args[1], args[2])),
-               join_range(cel_size_or_unknown(c, call->args[1]),
-                          cel_size_or_unknown(c, call->args[2])));
+        cel_set_entries(c, call->node, a->is_map, cel_range_join(a->key, b->key),
+                        cel_range_join(a->value, b->value));
+    set_result(call, cel_range_add(args[0], cel_range_join(args[1], args[2])),
+               cel_range_join(cel_size_or_unknown(c, call->args[1]),
+                              cel_size_or_unknown(c, call->args[2])));
     return true;
 }
 
@@ -213,18 +213,19 @@ static struct cel_range cost_call(struct coster *c, struct cel_node *node)
                      *each = arena_array(c->arena, node->call.n + 1u, sizeof(*each));
     for (uint32_t i = 0; i < node->call.n; i++) {
         each[i] = cost_node(c, node->call.args[i]);
-        args = add_range(args, each[i]);
+        args = cel_range_add(args, each[i]);
     }
     if (str_eqc(node->call.name, "dyn") && node->call.n == 1) {
         struct cel_range size;
         if (find_size(c, node->call.args[0], &size))
             set_size(c, node, size);
-        return add_range(args, fixed(1));
+        return cel_range_add(args, cel_range_exactly(1));
     }
-    struct cel_range target = node->call.target ? cost_node(c, node->call.target) : fixed(0);
+    struct cel_range target =
+        node->call.target ? cost_node(c, node->call.target) : cel_range_exactly(0);
     struct cost_call call = { node, node->call.target, node->call.args, node->call.n };
     if (!node->call.n_candidates)
-        return fixed(0);
+        return cel_range_exactly(0);
     struct cel_range cost = { NO_LIMIT, 0 }, size = { 0, 0 };
     bool has_size = false;
     if (cost_branches(c, &call, each)) {
@@ -234,16 +235,16 @@ static struct cel_range cost_call(struct coster *c, struct cel_node *node)
             const struct cel_overload *o = &cel_overloads[node->call.candidates[i]];
             cel_cost_overload(c, &call, o);
             place_index(c, node, o->fn, &call);
-            cost = join_range(cost, add_range(call.cost, args));
+            cost = cel_range_join(cost, cel_range_add(call.cost, args));
             if (call.has_size)
-                size = has_size ? join_range(size, call.size) : call.size, has_size = true;
+                size = has_size ? cel_range_join(size, call.size) : call.size, has_size = true;
             if (!has_size)
                 has_size = find_size(c, node, &size);
         }
     }
     if (has_size)
         set_size(c, node, size);
-    return add_range(target, cost);
+    return cel_range_add(target, cost);
 }
 
 /* ---- the other nodes */
@@ -255,7 +256,7 @@ static struct cel_range cost_select(struct coster *c, struct cel_node *node)
         return cost;
     const struct cel_type *from = node->select.from->type;
     if (node->select.optional || from->kind == CEL_MAP || from->kind == CEL_OBJECT)
-        cost = add_range(cost, fixed(1));
+        cost = cel_range_add(cost, cel_range_exactly(1));
     const struct local *l = find_local(c, node->select.from);
     set_place(c, l ? l->has_path : node->select.from->has_path,
               l ? l->place : node->select.from->place, 'f', node->select.field, &node->has_path,
@@ -274,16 +275,16 @@ static struct cel_range cost_items(struct coster *c, struct cel_node *node)
     for (uint32_t i = 0; i < node->list.n; i++) {
         struct cel_node *item = node->list.items[map ? 2 * i + 1 : i];
         if (map) {
-            cost = add_range(cost, cost_node(c, node->list.items[2 * i]));
-            key = join_range(key, cel_size_or_unknown(c, node->list.items[2 * i]));
+            cost = cel_range_add(cost, cost_node(c, node->list.items[2 * i]));
+            key = cel_range_join(key, cel_size_or_unknown(c, node->list.items[2 * i]));
         }
-        cost = add_range(cost, cost_node(c, item));
-        value = join_range(value, cel_size_or_unknown(c, item));
+        cost = cel_range_add(cost, cost_node(c, item));
+        value = cel_range_join(value, cel_size_or_unknown(c, item));
     }
-    cel_set_entries(c, node, map, map ? key : fixed(1), value);
-    return add_range(cost, fixed(node->kind == CEL_N_LIST  ? 10
-                                 : node->kind == CEL_N_MAP ? 30
-                                                           : 40));
+    cel_set_entries(c, node, map, map ? key : cel_range_exactly(1), value);
+    return cel_range_add(cost, cel_range_exactly(node->kind == CEL_N_LIST  ? 10
+                                                 : node->kind == CEL_N_MAP ? 30
+                                                                           : 40));
 }
 
 static void push_local(struct coster *c, struct local *l)
@@ -325,7 +326,7 @@ static struct cel_range cost_loop(struct coster *c, struct cel_node *node)
 {
     struct local *before = c->locals, accu = { .slot = node->loop.accu_slot }, var, var2;
     struct cel_node *range = node->loop.range, *init = node->loop.init;
-    struct cel_range cost = add_range(cost_node(c, range), cost_node(c, init));
+    struct cel_range cost = cel_range_add(cost_node(c, range), cost_node(c, init));
     const struct local *of_init = find_local(c, init);
     accu.has_path = of_init ? of_init->has_path : init->has_path;
     accu.place = of_init ? of_init->place : init->place;
@@ -337,7 +338,7 @@ static struct cel_range cost_loop(struct coster *c, struct cel_node *node)
     push_local(c, &accu);
     if (is_binding(node)) {
         struct cel_range size;
-        cost = add_range(cost, cost_node(c, node->loop.result));
+        cost = cel_range_add(cost, cost_node(c, node->loop.result));
         if (find_size(c, node->loop.result, &size))
             set_size(c, node, size);
         c->locals = before;
@@ -349,12 +350,13 @@ static struct cel_range cost_loop(struct coster *c, struct cel_node *node)
     push_iterator(c, range, node->loop.var_slot, two || map, &var);
     if (two)
         push_iterator(c, range, node->loop.var2_slot, false, &var2);
-    struct cel_range turn = add_range(cost_node(c, node->loop.cond), cost_node(c, node->loop.step));
+    struct cel_range turn =
+        cel_range_add(cost_node(c, node->loop.cond), cost_node(c, node->loop.step));
     c->locals = &accu;
-    cost = add_range(cost, cost_node(c, node->loop.result));
+    cost = cel_range_add(cost, cost_node(c, node->loop.result));
     c->locals = before;
     struct cel_range count = cel_size_or_unknown(c, range), size;
-    cost = add_range(cost, times_range(count, turn));
+    cost = cel_range_add(cost, cel_range_multiply(count, turn));
     if (init->kind == CEL_N_CONST && find_size(c, init, &size))
         set_size(c, node, size);
     if (init->kind == CEL_N_LIST || init->kind == CEL_N_MAP) {
@@ -371,14 +373,14 @@ static struct cel_range cost_ident(struct coster *c, struct cel_node *node)
     const struct local *l = find_local(c, node);
     node->has_path = l ? l->has_path : true;
     node->place = l ? l->place : c->env->root;
-    return fixed(1);
+    return cel_range_exactly(1);
 }
 
 static struct cel_range cost_node(struct coster *c, struct cel_node *node)
 {
     switch (node->kind) {
     case CEL_N_CONST:
-        return fixed(node->constant.kind == CEL_TYPE ? 1 : 0);
+        return cel_range_exactly(node->constant.kind == CEL_TYPE ? 1 : 0);
     case CEL_N_IDENT:
         return cost_ident(c, node);
     case CEL_N_SELECT:

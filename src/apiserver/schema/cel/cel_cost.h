@@ -10,45 +10,45 @@
 #define TEXT_FACTOR 0.1   /* per character of text */
 #define REGEX_FACTOR 0.25 /* per character of a pattern */
 
-static inline uint64_t cost_add(uint64_t a, uint64_t b)
+static inline uint64_t cel_cost_add(uint64_t a, uint64_t b)
 {
     uint64_t sum;
     return __builtin_add_overflow(a, b, &sum) ? NO_LIMIT : sum;
 }
 
-static inline uint64_t times(uint64_t a, uint64_t b)
+static inline uint64_t cel_cost_multiply(uint64_t a, uint64_t b)
 {
     uint64_t product;
     return __builtin_mul_overflow(a, b, &product) ? NO_LIMIT : product;
 }
 
-static inline uint64_t scale(uint64_t x, double factor)
+static inline uint64_t cel_cost_scale(uint64_t x, double factor)
 {
     double product = ceil((double)x * factor);
     return product >= 18446744073709551616.0 ? NO_LIMIT : (uint64_t)product;
 }
 
-static inline struct cel_range fixed(uint64_t n)
+static inline struct cel_range cel_range_exactly(uint64_t n)
 {
     return (struct cel_range){ n, n };
 }
 
-static inline struct cel_range add_range(struct cel_range a, struct cel_range b)
+static inline struct cel_range cel_range_add(struct cel_range a, struct cel_range b)
 {
-    return (struct cel_range){ cost_add(a.min, b.min), cost_add(a.max, b.max) };
+    return (struct cel_range){ cel_cost_add(a.min, b.min), cel_cost_add(a.max, b.max) };
 }
 
-static inline struct cel_range times_range(struct cel_range a, struct cel_range b)
+static inline struct cel_range cel_range_multiply(struct cel_range a, struct cel_range b)
 {
-    return (struct cel_range){ times(a.min, b.min), times(a.max, b.max) };
+    return (struct cel_range){ cel_cost_multiply(a.min, b.min), cel_cost_multiply(a.max, b.max) };
 }
 
-static inline struct cel_range scale_range(struct cel_range a, double factor)
+static inline struct cel_range cel_range_scale(struct cel_range a, double factor)
 {
-    return (struct cel_range){ scale(a.min, factor), scale(a.max, factor) };
+    return (struct cel_range){ cel_cost_scale(a.min, factor), cel_cost_scale(a.max, factor) };
 }
 
-static inline struct cel_range join_range(struct cel_range a, struct cel_range b)
+static inline struct cel_range cel_range_join(struct cel_range a, struct cel_range b)
 {
     return (struct cel_range){ MIN(a.min, b.min), MAX(a.max, b.max) };
 }

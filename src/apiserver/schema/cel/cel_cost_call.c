@@ -25,44 +25,46 @@ static void cost_replace(struct coster *c, struct cost_call *call)
     struct cel_range with = cel_size_or_unknown(c, call->args[1]);
     struct cel_range count = { 0, 0 }, kept = { 0, 0 };
     if (old.min == 0)
-        count.max = cost_add(from.max, 1), kept.max = from.max;
+        count.max = cel_cost_add(from.max, 1), kept.max = from.max;
     else if (with.max <= old.min)
         kept.max = from.max;
     else
         count.max = (uint64_t)ceil((double)from.max / (double)old.min);
     if (old.max == 0)
-        count.min = cost_add(from.min, 1), kept.min = from.min;
+        count.min = cel_cost_add(from.min, 1), kept.min = from.min;
     else if (old.max <= with.min)
         kept.min = from.min;
     else
         count.min = (uint64_t)ceil((double)from.min / (double)old.max);
-    set_result(call, scale_range(from, 2 * TEXT_FACTOR), add_range(times_range(count, with), kept));
+    set_result(call, cel_range_scale(from, 2 * TEXT_FACTOR),
+               cel_range_add(cel_range_multiply(count, with), kept));
 }
 
 /* join(): all items, and the separator between them. */
 static void cost_join(struct coster *c, struct cost_call *call)
 {
     struct cel_range list = cel_size_or_unknown(c, call->target);
-    struct cel_range size = times_range(list, cel_item_size(c, call->target));
+    struct cel_range size = cel_range_multiply(list, cel_item_size(c, call->target));
     if (call->n) {
         struct cel_range between = { list.min ? list.min - 1 : 0, list.max ? list.max - 1 : 0 };
-        size = add_range(size, times_range(cel_size_or_unknown(c, call->args[0]), between));
+        size =
+            cel_range_add(size, cel_range_multiply(cel_size_or_unknown(c, call->args[0]), between));
     }
-    set_result(call, scale_range(size, TEXT_FACTOR), size);
+    set_result(call, cel_range_scale(size, TEXT_FACTOR), size);
 }
 
 /* isSorted, sum, min, max, indexOf: one traversal. */
 static void cost_traversal(struct coster *c, struct cost_call *call)
 {
-    struct cel_range size = cel_size_or_unknown(c, call->target), item = fixed(1);
+    struct cel_range size = cel_size_or_unknown(c, call->target), item = cel_range_exactly(1);
     const struct cel_type *list = call->target->type;
     if (list->kind != CEL_LIST && list->kind != CEL_MAP && list->kind != CEL_OPTIONAL) {
-        call->cost = scale_range(size, TEXT_FACTOR);
+        call->cost = cel_range_scale(size, TEXT_FACTOR);
         return;
     }
     if (list->of[0]->kind == CEL_STRING || list->of[0]->kind == CEL_BYTES)
-        item = add_range(item, scale_range(cel_item_size(c, call->target), TEXT_FACTOR));
-    call->cost = times_range(size, item);
+        item = cel_range_add(item, cel_range_scale(cel_item_size(c, call->target), TEXT_FACTOR));
+    call->cost = cel_range_multiply(size, item);
 }
 
 /* A constant integer argument; anything else is `otherwise`. */
@@ -76,40 +78,43 @@ static uint64_t constant_or(const struct cel_node *node, uint64_t otherwise)
 static void cost_new_list(struct coster *c, struct cost_call *call, enum cel_fn fn)
 {
     struct cel_node *from = fn == CEL_F_SORT_BY ? call->args[0] : call->target;
-    struct cel_range size = from ? cel_size_or_unknown(c, from) : fixed(0);
+    struct cel_range size = from ? cel_size_or_unknown(c, from) : cel_range_exactly(0);
     double factor = 1;
     if (fn == CEL_F_SLICE) {
         uint64_t start = constant_or(call->args[0], 0), end = constant_or(call->args[1], size.max);
-        size = fixed(end - start);
+        size = cel_range_exactly(end - start);
     } else if (fn == CEL_F_RANGE) {
-        size = fixed(constant_or(call->args[0], NO_LIMIT));
+        size = cel_range_exactly(constant_or(call->args[0], NO_LIMIT));
     } else if (fn == CEL_F_FLATTEN && call->n) {
         factor = (double)constant_or(call->args[0], NO_LIMIT);
     } else if (fn == CEL_F_DISTINCT || fn == CEL_F_SORT || fn == CEL_F_SORT_BY) {
         const struct cel_type *item = from->type->kind == CEL_LIST ? from->type->of[0] : &cel_dyn;
         bool text = item->kind == CEL_STRING || item->kind == CEL_BYTES;
         factor = fn != CEL_F_DISTINCT && text ? 2 + TEXT_FACTOR : 2;
-        size = times_range(size, size);
+        size = cel_range_multiply(size, size);
     }
-    set_result(call, add_range(scale_range(size, factor), fixed(11)), size);
+    set_result(call, cel_range_add(cel_range_scale(size, factor), cel_range_exactly(11)), size);
 }
 
 /* A pattern is matched in at most text × pattern steps. An empty text counts as one character. */
 static struct cel_range cost_pattern(struct cel_range text, struct cel_range pattern)
 {
-    return times_range(scale_range(add_range(text, fixed(1)), TEXT_FACTOR),
-                       scale_range(pattern, REGEX_FACTOR));
+    return cel_range_multiply(cel_range_scale(cel_range_add(text, cel_range_exactly(1)),
+                                              TEXT_FACTOR),
+                              cel_range_scale(pattern, REGEX_FACTOR));
 }
 
 /* Containment compares the bytes of two addresses (4 or 16 each); text must be parsed first. */
 static void cost_contains_address(struct coster *c, struct cost_call *call, enum cel_fn fn)
 {
     struct cel_range bytes = { 4, 16 };
-    struct cel_range cost = scale_range(add_range(bytes, bytes), TEXT_FACTOR);
+    struct cel_range cost = cel_range_scale(cel_range_add(bytes, bytes), TEXT_FACTOR);
     if (fn == CEL_F_CIDR_HAS_CIDR || fn == CEL_F_CIDR_HAS_CIDR_TEXT)
-        cost = add_range(add_range(cost, scale_range(bytes, TEXT_FACTOR)), fixed(1));
+        cost = cel_range_add(cel_range_add(cost, cel_range_scale(bytes, TEXT_FACTOR)),
+                             cel_range_exactly(1));
     if (fn == CEL_F_CIDR_HAS_IP_TEXT || fn == CEL_F_CIDR_HAS_CIDR_TEXT)
-        cost = add_range(cost, scale_range(cel_size_or_unknown(c, call->args[0]), TEXT_FACTOR));
+        cost = cel_range_add(cost,
+                             cel_range_scale(cel_size_or_unknown(c, call->args[0]), TEXT_FACTOR));
     call->cost = cost;
 }
 
@@ -118,26 +123,28 @@ static void cost_comparison(struct coster *c, struct cost_call *call, enum cel_f
 {
     const struct cel_type *left = call->args[0]->type;
     if (fn == CEL_F_EQ && left->kind >= CEL_QUANTITY && cel_same_type(left, call->args[1]->type)) {
-        call->cost = left->kind == CEL_FORMAT ? (struct cel_range){ 1, 7 } : fixed(1);
+        call->cost = left->kind == CEL_FORMAT ? (struct cel_range){ 1, 7 } : cel_range_exactly(1);
         return;
     }
     struct cel_range a = cel_size_or_unknown(c, call->args[0]),
                      b = cel_size_or_unknown(c, call->args[1]);
     uint64_t most = MIN(a.max, b.max);
-    call->cost = scale_range((struct cel_range){ most ? 1 : 0, most }, TEXT_FACTOR);
+    call->cost = cel_range_scale((struct cel_range){ most ? 1 : 0, most }, TEXT_FACTOR);
 }
 
 /* a + b: text is copied, lists are not. The items of the sum are as large as the items of either operand. */
 static void cost_sum(struct coster *c, struct cost_call *call, enum cel_fn fn)
 {
     struct cel_range size =
-        add_range(cel_size_or_unknown(c, call->args[0]), cel_size_or_unknown(c, call->args[1]));
+        cel_range_add(cel_size_or_unknown(c, call->args[0]), cel_size_or_unknown(c, call->args[1]));
     const struct cel_size *a = cel_find_entries(c, call->args[0]),
                           *b = cel_find_entries(c, call->args[1]);
     if (a && b)
-        cel_set_entries(c, call->node, a->is_map, join_range(a->key, b->key),
-                        join_range(a->value, b->value));
-    set_result(call, fn == CEL_F_ADD_LIST ? fixed(1) : scale_range(size, TEXT_FACTOR), size);
+        cel_set_entries(c, call->node, a->is_map, cel_range_join(a->key, b->key),
+                        cel_range_join(a->value, b->value));
+    set_result(call,
+               fn == CEL_F_ADD_LIST ? cel_range_exactly(1) : cel_range_scale(size, TEXT_FACTOR),
+               size);
 }
 
 /* Functions that parse text into a value of a library: addresses, quantities, versions, named formats. False: another one. */
@@ -153,10 +160,10 @@ static bool cost_parsing(struct coster *c, struct cost_call *call, enum cel_fn f
     case CEL_F_IS_QUANTITY:
     case CEL_F_SEMVER:
     case CEL_F_IS_SEMVER:
-        call->cost = scale_range(cel_size_or_unknown(c, first), TEXT_FACTOR);
+        call->cost = cel_range_scale(cel_size_or_unknown(c, first), TEXT_FACTOR);
         return true;
     case CEL_F_IP_CANONICAL:
-        call->cost = scale_range(cel_size_or_unknown(c, first), 2 * TEXT_FACTOR);
+        call->cost = cel_range_scale(cel_size_or_unknown(c, first), 2 * TEXT_FACTOR);
         return true;
     case CEL_F_CIDR_HAS_IP:
     case CEL_F_CIDR_HAS_IP_TEXT:
@@ -165,8 +172,8 @@ static bool cost_parsing(struct coster *c, struct cost_call *call, enum cel_fn f
         cost_contains_address(c, call, fn);
         return true;
     case CEL_F_VALIDATE:
-        call->cost = scale_range(scale_range(cel_size_or_unknown(c, first), TEXT_FACTOR),
-                                 128 * REGEX_FACTOR);
+        call->cost = cel_range_scale(cel_range_scale(cel_size_or_unknown(c, first), TEXT_FACTOR),
+                                     128 * REGEX_FACTOR);
         return true;
     default:
         return false;
@@ -181,7 +188,7 @@ static bool cost_new_text(struct coster *c, struct cost_call *call, enum cel_fn 
     case CEL_F_URL:
     case CEL_F_ESCAPE_KEY: {
         struct cel_range size = cel_size_or_unknown(c, first);
-        set_result(call, scale_range(size, TEXT_FACTOR), size);
+        set_result(call, cel_range_scale(size, TEXT_FACTOR), size);
         break;
     }
     case CEL_F_LOWER:
@@ -189,7 +196,7 @@ static bool cost_new_text(struct coster *c, struct cost_call *call, enum cel_fn 
     case CEL_F_SUBSTRING:
     case CEL_F_TRIM: {
         struct cel_range size = cel_size_or_unknown(c, call->target);
-        set_result(call, scale_range(size, TEXT_FACTOR), size);
+        set_result(call, cel_range_scale(size, TEXT_FACTOR), size);
         break;
     }
     case CEL_F_REPLACE:
@@ -198,7 +205,7 @@ static bool cost_new_text(struct coster *c, struct cost_call *call, enum cel_fn 
     case CEL_F_SPLIT: {
         struct cel_range size = cel_size_or_unknown(c, call->target);
         uint64_t most = call->n > 1 ? constant_or(call->args[1], size.max) : size.max;
-        set_result(call, scale_range(size, 2 * TEXT_FACTOR), (struct cel_range){ 0, most });
+        set_result(call, cel_range_scale(size, 2 * TEXT_FACTOR), (struct cel_range){ 0, most });
         break;
     }
     case CEL_F_JOIN:
@@ -213,19 +220,19 @@ static bool cost_new_text(struct coster *c, struct cost_call *call, enum cel_fn 
     }
     case CEL_F_BYTES_TEXT: {
         struct cel_range size = cel_size_or_unknown(c, first);
-        set_result(call, scale_range(size, TEXT_FACTOR),
+        set_result(call, cel_range_scale(size, TEXT_FACTOR),
                    (struct cel_range){ size.min, size.max * 4 });
         break;
     }
     case CEL_F_STRING_BYTES: {
         struct cel_range size = cel_size_or_unknown(c, first);
-        set_result(call, scale_range(size, TEXT_FACTOR),
+        set_result(call, cel_range_scale(size, TEXT_FACTOR),
                    (struct cel_range){ size.min / 4, size.max });
         break;
     }
     case CEL_F_QUOTE: {
         struct cel_range size = cel_size_or_unknown(c, first);
-        set_result(call, scale_range(size, TEXT_FACTOR),
+        set_result(call, cel_range_scale(size, TEXT_FACTOR),
                    (struct cel_range){ size.min + 2, size.max * 2 + 2 });
         break;
     }
@@ -239,23 +246,17 @@ static bool cost_new_text(struct coster *c, struct cost_call *call, enum cel_fn 
 void cel_cost_overload(struct coster *c, struct cost_call *call, const struct cel_overload *o)
 {
     struct cel_node *first = call->n ? call->args[0] : NULL;
-    call->cost = fixed(1);
+    call->cost = cel_range_exactly(1);
     call->has_size = false;
     if (cost_parsing(c, call, o->fn) || cost_new_text(c, call, o->fn))
         return;
+    if (cel_fn_traverses(o->fn)) {
+        cost_traversal(c, call);
+        return;
+    }
     switch (o->fn) {
     case CEL_F_AUTHZ_CHECK:
-        call->cost = fixed(350000);
-        break;
-    case CEL_F_IS_SORTED:
-    case CEL_F_SUM:
-    case CEL_F_MIN:
-    case CEL_F_MAX:
-    case CEL_F_INDEX_OF:
-    case CEL_F_LAST_INDEX_OF:
-    case CEL_F_INDEX_OF_TEXT:
-    case CEL_F_LAST_INDEX_OF_TEXT:
-        cost_traversal(c, call);
+        call->cost = cel_range_exactly(350000);
         break;
     case CEL_F_SLICE:
     case CEL_F_FLATTEN:
@@ -269,17 +270,18 @@ void cel_cost_overload(struct coster *c, struct cost_call *call, const struct ce
     case CEL_F_SETS_CONTAINS:
     case CEL_F_SETS_EQUIVALENT:
     case CEL_F_SETS_INTERSECTS:
-        call->cost = add_range(scale_range(times_range(cel_size_or_unknown(c, first),
-                                                       cel_size_or_unknown(c, call->args[1])),
-                                           o->fn == CEL_F_SETS_EQUIVALENT ? 2 : 1),
-                               fixed(1));
+        call->cost =
+            cel_range_add(cel_range_scale(cel_range_multiply(cel_size_or_unknown(c, first),
+                                                             cel_size_or_unknown(c, call->args[1])),
+                                          o->fn == CEL_F_SETS_EQUIVALENT ? 2 : 1),
+                          cel_range_exactly(1));
         break;
     case CEL_F_FORMAT:
-        call->cost = scale_range(cel_size_or_unknown(c, call->target), TEXT_FACTOR);
+        call->cost = cel_range_scale(cel_size_or_unknown(c, call->target), TEXT_FACTOR);
         break;
     case CEL_F_STARTS:
     case CEL_F_ENDS:
-        call->cost = scale_range(cel_size_or_unknown(c, first), TEXT_FACTOR);
+        call->cost = cel_range_scale(cel_size_or_unknown(c, first), TEXT_FACTOR);
         break;
     case CEL_F_IN_LIST:
         call->cost = cel_size_or_unknown(c, call->args[1]);
@@ -290,8 +292,9 @@ void cel_cost_overload(struct coster *c, struct cost_call *call, const struct ce
                 cost_pattern(cel_size_or_unknown(c, call->target), cel_size_or_unknown(c, first));
         break;
     case CEL_F_CONTAINS:
-        call->cost = times_range(scale_range(cel_size_or_unknown(c, call->target), TEXT_FACTOR),
-                                 scale_range(cel_size_or_unknown(c, first), TEXT_FACTOR));
+        call->cost =
+            cel_range_multiply(cel_range_scale(cel_size_or_unknown(c, call->target), TEXT_FACTOR),
+                               cel_range_scale(cel_size_or_unknown(c, first), TEXT_FACTOR));
         break;
     case CEL_F_ADD_TEXT:
     case CEL_F_ADD_LIST:

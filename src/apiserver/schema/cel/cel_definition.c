@@ -5,6 +5,7 @@
  * value may occur: the product of maxItems and maxProperties above it, or, if one of those is missing, as many values as
  * fit in a request. */
 #include "../schema.h"
+#include "cel_cost.h"
 #include "cel_validator.h"
 
 #include <stdio.h>
@@ -33,12 +34,6 @@ struct context {
     uint64_t count;     /* how often a value may occur */
     str uncorrelatable; /* path of a list without keys above; or empty */
 };
-
-static uint64_t times(uint64_t a, uint64_t b)
-{
-    uint64_t product;
-    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
-}
 
 /* ---- the form of a rule */
 
@@ -171,7 +166,7 @@ static void check_total(struct context *c, const struct field_path *at)
 /* ---- expressions */
 
 /* kube-apiserver prints its internal struct here, with the escapes of Go's JSON. */
-static str rule_as_go_prints_it(struct arena *a, const struct json *rule)
+static str print_rule_as_go(struct arena *a, const struct json *rule)
 {
     static const struct {
         const char *from, *to;
@@ -205,13 +200,12 @@ static void add_issue(struct context *c, const struct field_path *at, const stru
                       str issues)
 {
     struct arena *a = c->errors->arena;
-    field_add(c->errors,
-              (struct field_error){
-                  .path = field_path_text(a, at),
-                  .reason = FIELD_INVALID,
-                  .message = arena_printf(a, "Invalid value: " STR_FMT ": " STR_FMT,
-                                          STR_ARG(rule_as_go_prints_it(c->scratch, rule)),
-                                          STR_ARG(issues)) });
+    field_add(c->errors, (struct field_error){
+                             .path = field_path_text(a, at),
+                             .reason = FIELD_INVALID,
+                             .message = arena_printf(a, "Invalid value: " STR_FMT ": " STR_FMT,
+                                                     STR_ARG(print_rule_as_go(c->scratch, rule)),
+                                                     STR_ARG(issues)) });
 }
 
 /* oldSelf needs a counterpart in the old object; items of a list without keys have none. */
@@ -243,7 +237,7 @@ static void check_expressions(struct context *c, const struct json *schema,
         uint64_t count = c->bounded ? c->count : (uint64_t)(REQUEST_BYTES / (type->min_size + 1));
         if (rule.rule)
             check_cost(c, AT(&at, "rule"), "estimated rule cost",
-                       times(rule.rule->cost.max, count));
+                       cel_cost_multiply(rule.rule->cost.max, count));
         if (rule.issues.n)
             add_issue(c, AT(&at, "rule"), each, rule.issues);
         if (rule.message_issues.n)
@@ -283,7 +277,7 @@ static struct context enter(const struct context *c, const struct json *schema,
     const struct json *most = json_get(schema, list ? "maxItems" : "maxProperties");
     if (list || map) {
         inner.bounded = c->bounded && most;
-        inner.count = times(c->count, (uint64_t)MAX(json_int(most, 0), (int64_t)0));
+        inner.count = cel_cost_multiply(c->count, (uint64_t)MAX(json_int(most, 0), (int64_t)0));
     }
     if (list && !str_eqc(json_text(json_get(schema, "x-kubernetes-list-type")), "map"))
         inner.uncorrelatable = field_path_text(c->scratch, at);

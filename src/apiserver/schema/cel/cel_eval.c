@@ -20,7 +20,7 @@
 static struct cel_value cel_eval(struct cel_machine *m, const struct cel_node *node);
 
 /* Cancels the run; every caller returns this value. */
-static struct cel_value exceed(struct cel_machine *m)
+static struct cel_value cancel_run(struct cel_machine *m)
 {
     static const char text[] = "operation cancelled: actual cost limit exceeded";
     m->exceeded = true;
@@ -28,11 +28,11 @@ static struct cel_value exceed(struct cel_machine *m)
 }
 
 /* Adds to the cost; false: the run is cancelled. */
-static bool charge(struct cel_machine *m, uint64_t cost)
+static bool charge_cost(struct cel_machine *m, uint64_t cost)
 {
     m->cost += cost;
     if (m->cost > m->limit)
-        exceed(m);
+        cancel_run(m);
     return !m->exceeded;
 }
 
@@ -61,8 +61,8 @@ static bool find_field(struct cel_machine *m, struct cel_value from, str key, st
 static struct cel_value eval_select(struct cel_machine *m, const struct cel_node *node)
 {
     struct cel_value from = cel_eval(m, node->select.from), found;
-    if (cel_is_error(from) || (!node->select.test && !charge(m, 1)))
-        return cel_is_error(from) ? from : exceed(m);
+    if (cel_is_error(from) || (!node->select.test && !charge_cost(m, 1)))
+        return cel_is_error(from) ? from : cancel_run(m);
     bool optional = from.kind == CEL_OPTIONAL || node->select.optional;
     if (from.kind == CEL_OPTIONAL) {
         if (!from.value)
@@ -92,7 +92,7 @@ static struct cel_value eval_logical(struct cel_machine *m, const struct cel_nod
         return left;
     struct cel_value right = cel_eval(m, node->call.args[1]);
     if (m->exceeded)
-        return exceed(m);
+        return cancel_run(m);
     if (right.kind == CEL_BOOL && right.boolean == is_or)
         return right;
     if (cel_is_error(left) || cel_is_error(right))
@@ -128,7 +128,7 @@ static struct cel_value eval_optional_or(struct cel_machine *m, const struct cel
 /* ---- calls */
 
 /* Whether a value fits one type of a signature, which is skipped. */
-static bool fits(const char **signature, struct cel_value v)
+static bool fits_type(const char **signature, struct cel_value v)
 {
     static const uint8_t kinds[128] = {
         ['b'] = CEL_BOOL,
@@ -160,23 +160,23 @@ static bool fits(const char **signature, struct cel_value v)
     uint8_t kind = kinds[letter & 127];
     bool good = !kind || v.kind == kind;
     if (letter == 'O' && good && v.value)
-        return fits(signature, *v.value);
+        return fits_type(signature, *v.value);
     if (letter == 'L' && good && strchr("iudbsytr", **signature) && **signature && v.n)
         good = v.is_json || v.list->items[0].kind == kinds[**signature & 127];
     for (int parts = letter == 'M'                                     ? 2
                      : letter == 'L' || letter == 'O' || letter == 'T' ? 1
                                                                        : 0;
          parts; parts--)
-        fits(signature, (struct cel_value){ .kind = CEL_DYN });
+        fits_type(signature, (struct cel_value){ .kind = CEL_DYN });
     return good;
 }
 
 /* Whether the values fit the signature of an overload. Needed only where the checker saw `dyn`. */
-static bool accepts(const struct cel_overload *o, const struct cel_value *args, uint32_t n)
+static bool accepts_values(const struct cel_overload *o, const struct cel_value *args, uint32_t n)
 {
     const char *at = o->signature + strcspn(o->signature, ".:") + 1;
     for (uint32_t i = 0; i < n; i++)
-        if (!fits(&at, args[i]))
+        if (!fits_type(&at, args[i]))
             return false;
     return true;
 }
@@ -213,26 +213,27 @@ static struct cel_value eval_call(struct cel_machine *m, const struct cel_node *
     for (uint32_t i = 0; i < node->call.n && n < ARGS_MAX; i++)
         args[n++] = cel_eval(m, node->call.args[i]);
     if (m->exceeded)
-        return exceed(m);
+        return cancel_run(m);
     if (o->fn == CEL_F_NOT_STRICTLY_FALSE)
-        return charge(m, 1) ? cel_of_bool(args[0].kind != CEL_BOOL || args[0].boolean) : exceed(m);
+        return charge_cost(m, 1) ? cel_of_bool(args[0].kind != CEL_BOOL || args[0].boolean)
+                                 : cancel_run(m);
     for (uint32_t i = 0; i < n; i++)
         if (cel_is_error(args[i]))
             return args[i];
     uint16_t i = 0;
     while (i < node->call.n_candidates &&
-           !accepts(&cel_overloads[node->call.candidates[i]], args, n))
+           !accepts_values(&cel_overloads[node->call.candidates[i]], args, n))
         i++;
     if (i == node->call.n_candidates)
-        return charge(m, 1) ? cel_no_overload() : exceed(m);
+        return charge_cost(m, 1) ? cel_no_overload() : cancel_run(m);
     o = &cel_overloads[node->call.candidates[i]];
     bool after = is_charged_after(o->fn);
-    if (!after && !charge(m, cel_call_cost(o, args, n, args[0])))
-        return exceed(m);
+    if (!after && !charge_cost(m, cel_call_cost(o, args, n, args[0])))
+        return cancel_run(m);
     struct cel_value result = cel_call(m, node, o->fn, o, args, n);
-    if (after && !charge(m, cel_call_cost(o, args, n, result)))
-        return exceed(m);
-    return m->exceeded ? exceed(m) : result;
+    if (after && !charge_cost(m, cel_call_cost(o, args, n, result)))
+        return cancel_run(m);
+    return m->exceeded ? cancel_run(m) : result;
 }
 
 /* ---- containers and loops */
@@ -254,7 +255,7 @@ static struct cel_value eval_list(struct cel_machine *m, const struct cel_node *
         }
         list = cel_append(m->arena, list, item);
     }
-    return charge(m, 10) ? list : exceed(m);
+    return charge_cost(m, 10) ? list : cancel_run(m);
 }
 
 /* {k: v} and Type{f: v}: a repeated key is an error, an empty optional value is left out. */
@@ -282,7 +283,7 @@ static struct cel_value eval_map(struct cel_machine *m, const struct cel_node *n
                             STR_ARG(printable ? buf_str(&text) : S("")));
         }
     }
-    return charge(m, node->kind == CEL_N_STRUCT ? 40 : 30) ? map : exceed(m);
+    return charge_cost(m, node->kind == CEL_N_STRUCT ? 40 : 30) ? map : cancel_run(m);
 }
 
 /* A comprehension: the only loop of the language. Its variables are slots that no outer scope uses, so nothing
@@ -302,7 +303,7 @@ static struct cel_value eval_loop(struct cel_machine *m, const struct cel_node *
         if (condition.kind == CEL_BOOL && !condition.boolean)
             break;
         if (m->exceeded)
-            return exceed(m);
+            return cancel_run(m);
         struct cel_value *var = &m->frame[node->loop.var_slot];
         if (two) {
             *var = list ? cel_of_int(i) : cel_key_at(m, range, i);
@@ -320,12 +321,12 @@ static struct cel_value eval_loop(struct cel_machine *m, const struct cel_node *
 static struct cel_value cel_eval(struct cel_machine *m, const struct cel_node *node)
 {
     if (m->exceeded)
-        return exceed(m);
+        return cancel_run(m);
     switch (node->kind) {
     case CEL_N_CONST:
         return node->constant;
     case CEL_N_IDENT:
-        return charge(m, 1) ? m->frame[node->ident.slot] : exceed(m);
+        return charge_cost(m, 1) ? m->frame[node->ident.slot] : cancel_run(m);
     case CEL_N_SELECT:
         return eval_select(m, node);
     case CEL_N_CALL:

@@ -157,6 +157,14 @@ enum cel_fn {
     CEL_F_N
 };
 
+/* Does the function read a list or text from end to end? The price at run time and the estimate both ask. */
+static inline bool cel_fn_traverses(enum cel_fn fn)
+{
+    return fn == CEL_F_IS_SORTED || fn == CEL_F_SUM || fn == CEL_F_MIN || fn == CEL_F_MAX ||
+           fn == CEL_F_INDEX_OF || fn == CEL_F_LAST_INDEX_OF || fn == CEL_F_INDEX_OF_TEXT ||
+           fn == CEL_F_LAST_INDEX_OF_TEXT;
+}
+
 /* One way to call a function. The signature is the result, then '.' for a method or ':' for a function, then
  * the arguments: "b.ss" is string.f(string) -> bool. Letters are explained in cel_decl.c. */
 struct cel_overload {

@@ -181,7 +181,7 @@ static void add_failure(const struct place *p, const struct cel_rule *rule, str 
 /* ---- evaluating */
 
 /* Charges an evaluation to the object; false: its budget is used up. */
-static bool spend(struct cel_validation *run, uint64_t cost)
+static bool spend_budget(struct cel_validation *run, uint64_t cost)
 {
     if ((int64_t)cost > run->budget) {
         run->budget = -1;
@@ -198,7 +198,7 @@ static bool eval_message(const struct place *p, const struct cel_rule *rule,
     struct cel_run run = { .arena = p->scratch, .variables = variables };
     struct cel_value v = cel_run(rule->message, &run);
     *ret = S("");
-    if (run.exceeded || !spend(p->run, run.cost)) {
+    if (run.exceeded || !spend_budget(p->run, run.cost)) {
         p->run->budget = -1;
         add_run_error(p, run.exceeded
                              ? S("no further validation rules will be run due to call cost exceeds "
@@ -252,7 +252,7 @@ static bool run_rule(const struct place *p, const struct cel_rule *rule)
                                        : (struct cel_value){ .kind = CEL_OPTIONAL };
     struct cel_run run = { .arena = a, .variables = variables };
     struct cel_value result = cel_run(rule->rule, &run);
-    if (!run.exceeded && !spend(p->run, run.cost)) {
+    if (!run.exceeded && !spend_budget(p->run, run.cost)) {
         add_run_error(p, S("validation failed due to running out of cost budget, no further "
                            "validation rules will be run"));
         return false;
