@@ -35,13 +35,6 @@ static str name_of(const struct json *object)
     return json_text(json_at(object, "metadata", "name", NULL));
 }
 
-/* One that is being deleted counts as absent: its successor may not have the same name yet, so creating it waits. */
-static const struct json *child(struct aim_turn *t, struct cache *cache, str name)
-{
-    const struct aim_child_record *r = cache_get(cache, t->ns, name);
-    return r && !r->deleting ? aim_child_object(t->r->arena, r) : NULL;
-}
-
 /* The pods of a Job as a list; NULL: none. `uid` excludes those of a Job that had the name before; empty: any. */
 static const struct json *pods_of(struct aim_turn *t, str job, str uid)
 {
@@ -164,10 +157,10 @@ static void artifact_observe_turn(struct aim_turn *t)
                                                t->config.outcome == RESOLVE_NONE };
     str size_job = name_of(aim_artifact_size_job(a, &f->q));
     str job = name_of(aim_artifact_download_job(a, &f->q));
-    f->size_job = child(t, w->artifact_jobs, size_job);
+    f->size_job = aim_find_child(t, w->artifact_jobs, size_job);
     f->size_pods = pods_of(t, size_job, S(""));
-    f->volume = child(t, w->artifact_claims, name_of(aim_artifact_volume(a, &f->q)));
-    f->job = child(t, w->artifact_jobs, job);
+    f->volume = aim_find_child(t, w->artifact_claims, name_of(aim_artifact_volume(a, &f->q)));
+    f->job = aim_find_child(t, w->artifact_jobs, job);
     f->job_leaving = !f->job && cache_get(w->artifact_jobs, t->ns, job);
     f->filling = aim_filling(a, f->q.group, t->status.old, f->volume, f->job);
     f->pods = f->job && !f->filling.stale
@@ -182,20 +175,13 @@ static void artifact_observe_turn(struct aim_turn *t)
     v->state.components[0] = aim_engine_config(t);
 }
 
-/* Owned by the artifact: its volume and Jobs go with it. */
-static void create(struct aim_turn *t, const struct resource *resource, struct json *object)
-{
-    json_set(t->r->arena, json_get(object, "metadata"), S("ownerReferences"), aim_owner(t));
-    aim_apply(t, resource, NULL, object);
-}
-
 /* The Job notes which volume it fills. */
 static void create_job(struct aim_turn *t, struct artifact_view *v)
 {
     const struct aim_artifact_question *q = &v->facts.q;
     struct json *job = aim_artifact_download_job(t->r->arena, q);
     aim_filling_mark(t->r->arena, q->group, job, v->facts.filling.uid);
-    create(t, &aim_resource_jobs, job);
+    aim_apply_owned(t, &aim_resource_jobs, NULL, job);
 }
 
 /* The volume is created only if the quotas allow it. */
@@ -204,7 +190,8 @@ static void create_volume(struct aim_turn *t, struct artifact_view *v)
     int64_t bytes = aim_names_volume_bytes(aim_artifact_bytes(v->facts.q.artifact),
                                            aim_artifact_headroom_percent(v->facts.q.config));
     if (aim_artifact_quota_turn(t, bytes, &v->quota))
-        create(t, &aim_resource_claims, aim_artifact_volume(t->r->arena, &v->facts.q));
+        aim_apply_owned(t, &aim_resource_claims, NULL,
+                        aim_artifact_volume(t->r->arena, &v->facts.q));
 }
 
 /* A turn that needs a log only reads it: what follows from it is done by the next one, from the status. */
@@ -225,7 +212,7 @@ static void artifact_reconcile(struct aim_turn *t)
     if (v->state.make_role_binding)
         aim_apply(t, &aim_resource_role_bindings, NULL, aim_artifact_role_binding(a, q));
     if (v->state.make_size_job)
-        create(t, &aim_resource_jobs, aim_artifact_size_job(a, q));
+        aim_apply_owned(t, &aim_resource_jobs, NULL, aim_artifact_size_job(a, q));
     if (v->state.make_volume)
         create_volume(t, v);
     if (v->state.drop_job)

@@ -100,7 +100,7 @@ static struct json *namespace_object(struct aim_turn *t)
 }
 
 /* The uid precondition protects an artifact that was created again under the same name. */
-static void evict(struct aim_turn *t, const struct json *keys)
+static void evict_artifacts(struct aim_turn *t, const struct json *keys)
 {
     for (size_t i = 0; i < json_len(keys); i++) {
         str name = json_text(json_item(keys, i)), ns;
@@ -188,7 +188,7 @@ bool aim_artifact_quota_turn(struct aim_turn *t, int64_t bytes, struct aim_engin
     if (answer.blocked)
         set_condition(ret, true, reason, answer.message);
     else if (answer.evict) {
-        evict(t, answer.evict);
+        evict_artifacts(t, answer.evict);
         set_condition(ret, true, "Evicting",
                       arena_printf(t->r->arena, "Evicting %zu artifact(s) to make room",
                                    json_len(answer.evict)));

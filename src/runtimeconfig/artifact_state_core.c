@@ -19,7 +19,7 @@ static str text_of(const struct json *object, const char *key)
 }
 
 /* A child that we create and that does not exist yet. */
-static struct aim_engine_component awaited(const char *name)
+static struct aim_engine_component missing_child(const char *name)
 {
     return (struct aim_engine_component){
         .name = name,
@@ -53,7 +53,7 @@ static void add_size(struct arena *a, struct aim_artifact_state *s,
                      const struct aim_artifact_facts *f)
 {
     if (!f->size_job) {
-        add_component(s, "CheckSizeJob", awaited("CheckSizeJob"));
+        add_component(s, "CheckSizeJob", missing_child("CheckSizeJob"));
         s->make_size_job = true;
         return;
     }
@@ -160,7 +160,8 @@ static void add_download(struct arena *a, struct aim_artifact_state *s,
     bool was_ready =
         str_eqc(json_text(json_at(f->q.artifact, "status", "status", NULL)), "Ready") &&
         !f->filling.replaced;
-    add_component(s, "CachePvc", f->volume ? aim_engine_claim(a, f->volume) : awaited("CachePvc"));
+    add_component(s, "CachePvc",
+                  f->volume ? aim_engine_claim(a, f->volume) : missing_child("CachePvc"));
     s->make_volume = !f->volume;
     if (was_ready) {
         put_filled(a, s, f);
@@ -168,7 +169,7 @@ static void add_download(struct arena *a, struct aim_artifact_state *s,
     }
     s->drop_job = f->filling.stale;
     if (!f->job || s->drop_job) {
-        add_component(s, "DownloadJob", awaited("DownloadJob"));
+        add_component(s, "DownloadJob", missing_child("DownloadJob"));
         s->make_job = f->volume && f->role_binding && !s->drop_job && !f->job_leaving;
         if (s->drop_job || f->filling.replaced)
             set_restart(a, s);

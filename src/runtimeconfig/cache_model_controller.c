@@ -14,13 +14,6 @@ struct cache_model_view {
     struct aim_filling filling;
 };
 
-/* One that is being deleted counts as absent. */
-static const struct json *child(struct aim_turn *t, struct cache *cache, str name)
-{
-    const struct aim_child_record *r = cache_get(cache, t->ns, name);
-    return r && !r->deleting ? aim_child_object(t->r->arena, r) : NULL;
-}
-
 /* Reads the claim and the job from the caches and decides the state. */
 static void model_cache_observe_turn(struct aim_turn *t)
 {
@@ -29,9 +22,9 @@ static void model_cache_observe_turn(struct aim_turn *t)
     struct cache_model_view *v = arena_new(a, struct cache_model_view);
     t->view = v;
     v->claim_name = aim_names_model_cache_volume(a, t->name);
-    const struct json *claim = child(t, w->claims, v->claim_name);
+    const struct json *claim = aim_find_child(t, w->claims, v->claim_name);
     str job_name = arena_printf(a, STR_FMT "-cache-download", STR_ARG(t->name));
-    v->job = child(t, w->jobs, job_name);
+    v->job = aim_find_child(t, w->jobs, job_name);
     v->filling = aim_filling(a, aim_kinds_of(t->aim)->group, t->status.old, claim, v->job);
     str class = json_text(json_at(claim, "spec", "storageClassName", NULL));
     struct aim_cache_model_facts f = {
@@ -47,12 +40,6 @@ static void model_cache_observe_turn(struct aim_turn *t)
     v->state = aim_cache_model_state(a, &f);
 }
 
-static void create_child(struct aim_turn *t, const struct resource *resource, struct json *child)
-{
-    json_set(t->r->arena, json_get(child, "metadata"), S("ownerReferences"), aim_owner(t));
-    aim_apply(t, resource, NULL, child);
-}
-
 /* Children that exist are not applied again; the state wants only what is missing. */
 static void model_cache_reconcile(struct aim_turn *t)
 {
@@ -61,15 +48,15 @@ static void model_cache_reconcile(struct aim_turn *t)
     if (t->deleting)
         return;
     if (v->state.wants_volume)
-        create_child(t, &aim_resource_claims,
-                     aim_cache_claim(t->r->arena, group, t->object, &t->settings));
+        aim_apply_owned(t, &aim_resource_claims, NULL,
+                        aim_cache_claim(t->r->arena, group, t->object, &t->settings));
     if (v->state.drops_job)
         aim_delete_job(t, t->ns, json_text(json_at(v->job, "metadata", "name", NULL)),
                        json_text(json_at(v->job, "metadata", "uid", NULL)));
     if (v->state.wants_job) {
         struct json *job = aim_cache_job(t->r->arena, group, t->object, &t->settings);
         aim_filling_mark(t->r->arena, group, job, v->filling.uid);
-        create_child(t, &aim_resource_jobs, job);
+        aim_apply_owned(t, &aim_resource_jobs, NULL, job);
     }
 }
 

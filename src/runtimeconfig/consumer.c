@@ -13,6 +13,7 @@
 #include "../kube/object_key.h"
 #include "model_inspection.h"
 #include "modelsource_controller.h"
+#include "service_world.h"
 
 /* ---- tracked objects */
 
@@ -202,6 +203,19 @@ struct json *aim_owner(struct aim_turn *t)
                                              .name = t->name,
                                              .uid = t->uid,
                                              .is_controller = true });
+}
+
+void aim_apply_owned(struct aim_turn *t, const struct resource *resource, const struct json *live,
+                     struct json *desired)
+{
+    json_set(t->r->arena, json_get(desired, "metadata"), S("ownerReferences"), aim_owner(t));
+    aim_apply(t, resource, live, desired);
+}
+
+const struct json *aim_find_child(struct aim_turn *t, struct cache *cache, str name)
+{
+    const struct aim_child_record *r = cache_get(cache, t->ns, name);
+    return r && !r->deleting ? aim_child_object(t->r->arena, r) : NULL;
 }
 
 /* ---- start of a turn */

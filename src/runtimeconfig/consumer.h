@@ -86,6 +86,12 @@ struct aim_resolved aim_resolve(const struct aim *aim, struct arena *a, str ns, 
  * The caller sets the owner. */
 void aim_apply(struct aim_turn *t, const struct resource *resource, const struct json *live,
                struct json *desired);
+/* The same, owned by the turn's object: it is deleted with it. */
+void aim_apply_owned(struct aim_turn *t, const struct resource *resource, const struct json *live,
+                     struct json *desired);
+/* A child from a cache of struct aim_child_record; NULL: there is none. One that is being deleted counts as absent: its
+ * successor may not have the same name yet, so creating it waits. */
+const struct json *aim_find_child(struct aim_turn *t, struct cache *cache, str name);
 /* Any other request. A failure becomes the turn's failure, except 404 for a delete. */
 void aim_send(struct aim_turn *t, const struct kube_request *request);
 /* Deletes a Job with its pods, unless another one has the name by now. */

@@ -44,7 +44,7 @@ static str trim_dashes(str text)
 }
 
 /* Shortens the longest part by one byte; false: nothing is left to shorten. */
-static bool shorten(str *parts, size_t n)
+static bool shorten_longest(str *parts, size_t n)
 {
     size_t longest = 0;
     for (size_t i = 1; i < n; i++)
@@ -70,7 +70,7 @@ str aim_derive_name(struct arena *a, const str *parts, size_t n, const struct js
         sum = digits;
         for (size_t i = 0; i < count; i++)
             sum += kept[i].n + 1;
-    } while (sum > NAMES_LABEL_MAX && shorten(kept, count));
+    } while (sum > NAMES_LABEL_MAX && shorten_longest(kept, count));
     auto_buf struct buf out = { 0 };
     for (size_t i = 0; i < count; i++)
         buf_printf(&out, STR_FMT "-", STR_ARG(kept[i]));

@@ -40,9 +40,10 @@ bool aim_engine_service_creates_model(const struct aim_engine_service_facts *f)
 }
 
 /* "AIMModel m is ready": a found object by its status word. `kinds` are its namespaced and its cluster-scoped kind. */
-static struct aim_engine_component found(struct arena *a, const char *name,
-                                         const struct aim_engine_ref *r, const char *const kinds[2],
-                                         const char *ready, const char *not_ready)
+static struct aim_engine_component describe_found(struct arena *a, const char *name,
+                                                  const struct aim_engine_ref *r,
+                                                  const char *const kinds[2], const char *ready,
+                                                  const char *not_ready)
 {
     str who = arena_printf(a, "%s " STR_FMT, kinds[r->cluster], STR_ARG(r->name));
     const char *text =
@@ -95,7 +96,7 @@ static struct aim_engine_component model_component(struct arena *a,
     if (f->model_error.class)
         return make_failed("Model", &f->model_error);
     if (f->model.name.n)
-        c = found(a, "Model", &f->model, kinds, "ModelResolved", "ModelNotReady");
+        c = describe_found(a, "Model", &f->model, kinds, "ModelResolved", "ModelNotReady");
     else if (resolved_before(a, f, "Model", "resolvedModel", "ModelResolved", &c))
         ;
     else if (aim_engine_service_creates_model(f))
@@ -121,7 +122,7 @@ static struct aim_engine_component template_component(struct arena *a,
                             arena_printf(a, "%s " STR_FMT " is not available (no matching GPUs)",
                                          kinds[t->cluster], STR_ARG(t->name)));
     else if (t->name.n)
-        c = found(a, "Template", t, kinds, "Resolved", "TemplateNotReady");
+        c = describe_found(a, "Template", t, kinds, "Resolved", "TemplateNotReady");
     else if (f->selection_error.class)
         return make_failed("Template", &f->selection_error);
     else if (f->selection_not_ready)

@@ -411,8 +411,8 @@ struct json *aim_inspection_templates(struct arena *a, const char *group, const 
 
 /* ---- the states together */
 
-static struct aim_engine_component make(enum aim_engine_state state, const char *reason,
-                                        const char *message)
+static struct aim_engine_component new_component(enum aim_engine_state state, const char *reason,
+                                                 const char *message)
 {
     return (struct aim_engine_component){
         .state = state, .reason = str_c(reason), .message = str_c(message), .has_reason = true
@@ -432,28 +432,31 @@ struct aim_engine_component aim_inspection_aggregate(const str *words, size_t n,
         working += str_eqc(words[i], "Pending") || str_eqc(words[i], "Progressing");
     }
     if (n == 0)
-        return expects == INSPECTION_UNKNOWN ? make(ENGINE_PROGRESSING, "AwaitingMetadata",
-                                                    "Waiting for the model to fetch metadata")
+        return expects == INSPECTION_UNKNOWN
+                   ? new_component(ENGINE_PROGRESSING, "AwaitingMetadata",
+                                   "Waiting for the model to fetch metadata")
                : expects == INSPECTION_EXPECTS_SOME
-                   ? make(ENGINE_PROGRESSING, "CreatingTemplates",
-                          "Creating templates for the model")
-                   : make(ENGINE_READY, "NoTemplatesExpected",
-                          "The model does not have any recommended templates");
+                   ? new_component(ENGINE_PROGRESSING, "CreatingTemplates",
+                                   "Creating templates for the model")
+                   : new_component(ENGINE_READY, "NoTemplatesExpected",
+                                   "The model does not have any recommended templates");
     if (ready == n)
-        return make(ENGINE_READY, "AllTemplatesReady", "All templates are ready");
+        return new_component(ENGINE_READY, "AllTemplatesReady", "All templates are ready");
     if (bad == n)
-        return make(ENGINE_FAILED, "AllTemplatesFailed", "All templates are degraded or failed");
+        return new_component(ENGINE_FAILED, "AllTemplatesFailed",
+                             "All templates are degraded or failed");
     if (absent == n)
-        return make(
+        return new_component(
             ENGINE_NOT_AVAILABLE, "NoTemplatesAvailable",
             "None of the model's templates are available (no matching GPUs in the cluster)");
     if (bad)
-        return make(ENGINE_DEGRADED, "SomeTemplatesDegraded",
-                    "Some templates are degraded or failed");
+        return new_component(ENGINE_DEGRADED, "SomeTemplatesDegraded",
+                             "Some templates are degraded or failed");
     if (working)
-        return make(ENGINE_PROGRESSING, "TemplatesProgressing", "Templates are progressing");
+        return new_component(ENGINE_PROGRESSING, "TemplatesProgressing",
+                             "Templates are progressing");
     if (ready && ready + absent == n)
-        return make(ENGINE_READY, "SomeTemplatesReady",
-                    "All templates have finished processing (some are not available)");
-    return make(ENGINE_PROGRESSING, "TemplatesProgressing", "Unknown status");
+        return new_component(ENGINE_READY, "SomeTemplatesReady",
+                             "All templates have finished processing (some are not available)");
+    return new_component(ENGINE_PROGRESSING, "TemplatesProgressing", "Unknown status");
 }

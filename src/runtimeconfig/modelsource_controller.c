@@ -110,8 +110,8 @@ static void fail_filter(struct aim_sync *s, str message)
 }
 
 /* Asks for a list; false: the filter failed and the next one has begun. */
-static bool ask(struct aim_sync *s, enum registry_list list, str host, str repository,
-                void (*done)(void *context, const struct registry_result *result))
+static bool request_list(struct aim_sync *s, enum registry_list list, str host, str repository,
+                         void (*done)(void *context, const struct registry_result *result))
 {
     struct registry_inspector *inspector = s->of->of->aim->inspector;
     struct registry_inspect q = { .list = list, .done = done, .context = s };
@@ -167,8 +167,8 @@ static void next_repository(struct aim_sync *s)
         next_filter(s);
         return;
     }
-    ask(s, REGISTRY_TAGS, host_of(s, &f), json_text(json_item(s->repositories, s->repository)),
-        on_tags);
+    request_list(s, REGISTRY_TAGS, host_of(s, &f),
+                 json_text(json_item(s->repositories, s->repository)), on_tags);
 }
 
 /* The repositories that a wildcard selects. Docker Hub lists them by namespace, without it. */
@@ -206,12 +206,12 @@ static void ask_repositories(struct aim_sync *s, const struct aim_modelsource_fi
     if (str_eqc(host, "ghcr.io"))
         fail_filter(s, S("ghcr.io lists no repositories; name each one without a wildcard"));
     else if (!str_eqc(host, HUB))
-        ask(s, REGISTRY_CATALOG, host, S("catalog"), on_repositories);
+        request_list(s, REGISTRY_CATALOG, host, S("catalog"), on_repositories);
     else if (!ns.n || str_find_char(ns, '*') != SIZE_MAX)
         fail_filter(s, S("Docker Hub lists repositories by namespace only; name it, as in "
                          "\"acme/*\""));
     else
-        ask(s, REGISTRY_HUB, host, ns, on_repositories);
+        request_list(s, REGISTRY_HUB, host, ns, on_repositories);
 }
 
 /* ---- a sync */
@@ -283,7 +283,7 @@ static void next_filter(struct aim_sync *s)
         if (f.wildcard)
             ask_repositories(s, &f);
         else
-            ask(s, REGISTRY_TAGS, host_of(s, &f), f.repository, on_tags);
+            request_list(s, REGISTRY_TAGS, host_of(s, &f), f.repository, on_tags);
         return;
     }
 }
@@ -404,8 +404,7 @@ static void modelsource_reconcile(struct aim_turn *t)
     for (size_t i = 0; i < state->creates_n; i++) {
         struct json *model = aim_modelsource_model(t->r->arena, aim_kinds_of(t->aim)->group,
                                                    s->source, &s->found[state->creates[i]]);
-        json_set(t->r->arena, json_get(model, "metadata"), S("ownerReferences"), aim_owner(t));
-        aim_apply(t, &aim_kinds_of(t->aim)->at[AIM_CLUSTER_MODEL], NULL, model);
+        aim_apply_owned(t, &aim_kinds_of(t->aim)->at[AIM_CLUSTER_MODEL], NULL, model);
     }
 }
 

@@ -160,7 +160,7 @@ static bool take_constraint(str *text, bool as_original, struct constraint *ret)
 }
 
 /* ~1.2.3 is 1.2.x from there on; ^1.2.3 is 1.x.y from there on, but ^0.2.3 only 0.2.x. */
-static bool holds(const struct version *v, const struct constraint *c)
+static bool satisfies_constraint(const struct version *v, const struct constraint *c)
 {
     int order = compare_versions(v, &c->v);
     bool major = v->part[0] == c->v.part[0], minor = major && v->part[1] == c->v.part[1];
@@ -195,7 +195,7 @@ static bool read_group(str text, bool as_original, const struct version *v, bool
     for (; text.n; text = str_trim(text)) {
         if (!take_constraint(&text, as_original, &c))
             return false;
-        *ret_holds = *ret_holds && holds(v, &c);
+        *ret_holds = *ret_holds && satisfies_constraint(v, &c);
     }
     return true;
 }

@@ -46,7 +46,7 @@ static bool is_alphanumeric(uint32_t c)
 }
 
 /* Copies the text into the arena and releases the buffer that holds it. */
-static str kept(struct arena *a, struct buf *b, str text)
+static str move_to_arena(struct arena *a, struct buf *b, str text)
 {
     str copy = arena_str(a, text);
     buf_done(b);
@@ -71,7 +71,7 @@ str aim_names_label_value(struct arena *a, str text)
     }
     str set = S("_.-");
     str value = trim_end(str_upto(trim_ends(buf_str(&b), set), NAMES_LABEL_MAX), set);
-    return kept(a, &b, value.n ? value : S("unknown"));
+    return move_to_arena(a, &b, value.n ? value : S("unknown"));
 }
 
 str aim_names_label_key(struct arena *a, const char *group, const char *name)
@@ -85,7 +85,7 @@ static bool is_dot_or_dash(char c)
 }
 
 /* Runs of two or more of "-" and "." become one "-". */
-static void squeeze(struct buf *b)
+static void squeeze_separators(struct buf *b)
 {
     size_t to = 0;
     for (size_t i = 0; i < b->n;) {
@@ -115,9 +115,9 @@ str aim_names_rfc1123(struct arena *a, str text)
     str trimmed = trim_ends(buf_str(&b), S("-."));
     struct buf inner = { 0 };
     buf_put(&inner, trimmed);
-    squeeze(&inner);
+    squeeze_separators(&inner);
     buf_done(&b);
-    return kept(a, &inner, trim_end(str_upto(buf_str(&inner), NAMES_LABEL_MAX), S("-.")));
+    return move_to_arena(a, &inner, trim_end(str_upto(buf_str(&inner), NAMES_LABEL_MAX), S("-.")));
 }
 
 str aim_names_rfc1123_strict(struct arena *a, str text)
@@ -128,7 +128,7 @@ str aim_names_rfc1123_strict(struct arena *a, str text)
         buf_putc(&b, is_alphanumeric(c) ? (char)c : '-');
     }
     str trimmed = str_upto(trim_ends(buf_str(&b), S("-")), NAMES_LABEL_MAX);
-    return kept(a, &b, trim_end(trimmed, S("-")));
+    return move_to_arena(a, &b, trim_end(trimmed, S("-")));
 }
 
 /* ---- names */
@@ -174,7 +174,7 @@ static str plain_name(struct arena *a, str text)
         uint32_t c = utf8_lower(utf8_next(&rest));
         buf_putc(&b, is_alphanumeric(c) ? (char)c : '-');
     }
-    return kept(a, &b, trim_ends(buf_str(&b), S("-")));
+    return move_to_arena(a, &b, trim_ends(buf_str(&b), S("-")));
 }
 
 /* The tag and the hash are always complete; only the image name is cut. */

@@ -246,7 +246,7 @@ int aim_path_render(const struct aim_path_template *t, const struct json *object
 
 /* ---- encoding */
 
-static bool stays(unsigned char c)
+static bool is_unescaped(unsigned char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c && strchr("-_.~$&+=:@", c));
 }
@@ -287,7 +287,7 @@ static void put_encoded(struct buf *out, str segment)
             continue;
         }
         c = (unsigned char)(point >= 'A' && point <= 'Z' ? point + 32 : point);
-        if (stays(c))
+        if (is_unescaped(c))
             *at++ = (char)c;
         else
             at = put_escaped(at, c);

@@ -147,7 +147,7 @@ static int64_t namespace_limit(struct arena *a, const struct aim_quota_question 
 }
 
 /* Written without a sum that could overflow. */
-static bool exceeds(int64_t used, int64_t needed, int64_t limit)
+static bool exceeds_limit(int64_t used, int64_t needed, int64_t limit)
 {
     return limit > 0 && (used > limit || needed > limit - used);
 }
@@ -171,8 +171,8 @@ struct aim_quota_answer aim_quota_check(struct arena *a, const struct aim_quota_
     int64_t most = aim_artifact_quantity(json_get(q->quota, "clusterLimit"));
     r.namespace_bytes = sum_usage(q, q->in_namespace);
     r.cluster_bytes = sum_usage(q, all);
-    r.namespace_exceeded = exceeds(r.namespace_bytes, q->bytes, limit);
-    r.cluster_exceeded = exceeds(r.cluster_bytes, q->bytes, most);
+    r.namespace_exceeded = exceeds_limit(r.namespace_bytes, q->bytes, limit);
+    r.cluster_exceeded = exceeds_limit(r.cluster_bytes, q->bytes, most);
     if (r.namespace_exceeded) {
         r.blocked =
             !make_room(a, q, q->in_namespace, r.namespace_bytes + q->bytes - limit, r.evict);

@@ -90,7 +90,7 @@ static void on_consumer_change(struct controller *c, const struct record *old,
 
 /* ---- configurations */
 
-static void revisit(struct aim *aim, struct aim_consumers *of, const struct aim_record *r)
+static void requeue_consumer(struct aim *aim, struct aim_consumers *of, const struct aim_record *r)
 {
     aim_resolution_link(aim, aim_consumer_put(of, r), r);
     controller_add(of->controller, r->meta.ns, r->meta.name);
@@ -121,12 +121,12 @@ static void revisit_consumers(struct aim *aim, const struct record *config)
                     RUNTIMECONFIG_DEFAULT)) { /* consumers without a name are not in the index */
             cache_each(r, of->cache)
                 if (names_config(r, config->name) && is_affected(aim, r, config->ns, config->name))
-                    revisit(aim, of, r);
+                    requeue_consumer(aim, of, r);
             continue;
         }
         cache_each_in(r, of->cache, AIM_INDEX_CONFIG, config->name)
             if (is_affected(aim, r, config->ns, config->name))
-                revisit(aim, of, r);
+                requeue_consumer(aim, of, r);
     }
 }
 
@@ -138,7 +138,7 @@ static void revisit_guarded(struct aim *aim, str name)
     bool all = str_eqc(name, RUNTIMECONFIG_DEFAULT);
     cache_each(r, services->cache)
         if (all || names_config(r, name))
-            revisit(aim, services, r);
+            requeue_consumer(aim, services, r);
 }
 
 static str guard_of(const struct aim_config *config)

@@ -192,8 +192,7 @@ static void make_runtime(struct aim_turn *t, struct aim_service_view *v)
         v->refused = lacks;
         return;
     }
-    json_set(t->r->arena, json_get(runtime, "metadata"), S("ownerReferences"), aim_owner(t));
-    aim_apply(t, &aim_resource_inference_services, v->runtime, runtime);
+    aim_apply_owned(t, &aim_resource_inference_services, v->runtime, runtime);
 }
 
 /* The volume first: the pods of the InferenceService mount it. */
@@ -201,8 +200,7 @@ static void make_storage(struct aim_turn *t, struct aim_service_view *v)
 {
     if (!v->claim)
         return;
-    json_set(t->r->arena, json_get(v->claim, "metadata"), S("ownerReferences"), aim_owner(t));
-    aim_apply(t, &aim_resource_claims, NULL, v->claim);
+    aim_apply_owned(t, &aim_resource_claims, NULL, v->claim);
 }
 
 /* Is this an unfinished cache that was created for this service and that no other service uses? */

@@ -72,8 +72,7 @@ static void make_cache(struct aim_turn *t, const struct aim_template_basis *b)
     const struct resource *kind = &aim_kinds_of(t->aim)->at[AIM_TEMPLATE_CACHE];
     const struct aim_record *live =
         cache_get(aim_cache(t->aim, AIM_TEMPLATE_CACHE), t->ns, t->name);
-    json_set(t->r->arena, json_get(cache, "metadata"), S("ownerReferences"), aim_owner(t));
-    aim_apply(t, kind, live ? aim_record_object(t->r->arena, kind, live) : NULL, cache);
+    aim_apply_owned(t, kind, live ? aim_record_object(t->r->arena, kind, live) : NULL, cache);
 }
 
 /* A template that is no longer ready keeps its children: services may be running with them. */

@@ -358,8 +358,7 @@ static void on_log(struct reconcile *r, const struct kube_reply *reply)
 static void create_job(struct aim_turn *t, struct aim_discovery *d)
 {
     struct json *job = aim_discovery_job(t->r->arena, &d->question);
-    json_set(t->r->arena, json_get(job, "metadata"), S("ownerReferences"), aim_owner(t));
-    aim_apply(t, &aim_resource_jobs, NULL, job);
+    aim_apply_owned(t, &aim_resource_jobs, NULL, job);
     remember_recent(t, hash_job(t->r->arena, d->question.ns, d->job_name));
 }
 

@@ -78,7 +78,8 @@ static struct aim_engine_component template_component(const struct json *templat
     return c;
 }
 
-static struct aim_engine_component make(enum aim_engine_state state, str reason, str message)
+static struct aim_engine_component new_component(enum aim_engine_state state, str reason,
+                                                 str message)
 {
     return (struct aim_engine_component){ .name = "Artifacts",
                                           .state = state,
@@ -95,11 +96,12 @@ static struct aim_engine_component worst_component(struct arena *a, const struct
     enum aim_engine_state state = word_of(worst);
     state = state ? state : ENGINE_PROGRESSING;
     if (ready)
-        return make(state, text_of(ready, "reason"),
-                    arena_printf(a, "One or more caches are not ready: " STR_FMT,
-                                 STR_ARG(text_of(ready, "message"))));
-    return as_original ? make(state, S("Ready"), S(""))
-                       : make(state, S("CachesNotReady"), S("One or more caches are not ready"));
+        return new_component(state, text_of(ready, "reason"),
+                             arena_printf(a, "One or more caches are not ready: " STR_FMT,
+                                          STR_ARG(text_of(ready, "message"))));
+    return as_original
+               ? new_component(state, S("Ready"), S(""))
+               : new_component(state, S("CachesNotReady"), S("One or more caches are not ready"));
 }
 
 /* ---- artifacts */
@@ -114,7 +116,8 @@ static bool is_owned_by(const struct json *artifact, str uid)
 }
 
 /* Whether the cache may use an artifact: same source, same storage class, and the right owner. */
-static bool fits(const struct aim_templatecache_facts *f, const struct json *artifact, str uri)
+static bool can_use_artifact(const struct aim_templatecache_facts *f, const struct json *artifact,
+                             str uri)
 {
     str class = json_text(json_at(f->cache, "spec", "storageClassName", NULL));
     bool mine = is_dedicated(f) ? is_owned_by(artifact, meta_of(f->cache, "uid"))
@@ -129,7 +132,7 @@ static const struct json *find_artifact(const struct aim_templatecache_facts *f,
     const struct json *best = NULL;
     for (size_t i = 0; i < json_len(f->artifacts); i++) {
         const struct json *one = json_item(f->artifacts, i);
-        if (fits(f, one, uri) && (!best || word_of(one) > word_of(best)))
+        if (can_use_artifact(f, one, uri) && (!best || word_of(one) > word_of(best)))
             best = one;
     }
     return best;
@@ -239,13 +242,13 @@ struct aim_templatecache_state aim_templatecache_state(struct arena *a,
         if (one && (!worst || word_of(one) < word_of(worst)))
             worst = one;
     }
-    s.components[s.n++] = creates->n ? make(ENGINE_PROGRESSING, S("CreatingCaches"),
-                                            S("Waiting for the AIM artifacts to be created"))
-                          : !map->n
-                              ? make(ENGINE_PROGRESSING, S("NoCaches"), S("No artifacts to track"))
-                          : word_of(worst) == ENGINE_READY
-                              ? make(ENGINE_READY, S("AllCachesReady"), S("All caches are ready"))
-                              : worst_component(a, worst, f->as_original);
+    s.components[s.n++] =
+        creates->n ? new_component(ENGINE_PROGRESSING, S("CreatingCaches"),
+                                   S("Waiting for the AIM artifacts to be created"))
+        : !map->n  ? new_component(ENGINE_PROGRESSING, S("NoCaches"), S("No artifacts to track"))
+        : word_of(worst) == ENGINE_READY
+            ? new_component(ENGINE_READY, S("AllCachesReady"), S("All caches are ready"))
+            : worst_component(a, worst, f->as_original);
     s.artifacts = map->n ? map : NULL;
     s.creates = creates->n ? creates : NULL;
     return s;
