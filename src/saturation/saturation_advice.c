@@ -32,8 +32,8 @@ static bool is_news(struct saturation *s, str uid, uint64_t sum)
     return true;
 }
 
-static void warn(struct saturation *s, const struct resource *of, const struct bounds_record *r,
-                 enum follow_mistake one)
+static void warn_of_mistake(struct saturation *s, const struct resource *of,
+                            const struct bounds_record *r, enum follow_mistake one)
 {
     log_warn(follow_reason(one), KV_C("kind", of->kind), KV("namespace", r->meta.ns),
              KV("name", r->meta.name), KV("message", follow_message(one)));
@@ -69,7 +69,7 @@ static void check_scaler(struct saturation *s, const struct resource *of,
                                               .min = r->min });
     for (unsigned bit = 1; bit <= FOLLOW_FALLBACK; bit <<= 1)
         if (found & bit)
-            warn(s, of, r, (enum follow_mistake)bit);
+            warn_of_mistake(s, of, r, (enum follow_mistake)bit);
 }
 
 void saturation_advice_cycle(struct saturation *s)

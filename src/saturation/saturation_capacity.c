@@ -102,7 +102,7 @@ static str template_text(struct arena *a, uint64_t sum)
     return arena_printf(a, "%016" PRIx64, sum);
 }
 
-static void restore(struct gathering *g, const struct variant *v)
+static void restore_capacity(struct gathering *g, const struct variant *v)
 {
     struct json *tree = NULL;
     str text = g->s->keep ? keep_get(g->s->keep, keep_name(g->a, v)) : S("");
@@ -132,7 +132,7 @@ static struct json *write_history(struct gathering *g, const struct variant *v, 
     return values;
 }
 
-static void save(struct gathering *g, struct variant *v, int64_t effective)
+static void save_capacity(struct gathering *g, struct variant *v, int64_t effective)
 {
     struct json *tree = json_new_obj(g->a);
     json_set_str(g->a, tree, "ns", v->ns);
@@ -170,7 +170,7 @@ void saturation_capacity_learn(struct gathering *g)
         if (json_len(containers))
             sat_token_store_template(&g->s->tokens, key_of(v), hardware_of(g->s, v), &args);
         if (!old)
-            restore(g, v);
+            restore_capacity(g, v);
     }
 }
 
@@ -185,7 +185,7 @@ void saturation_capacity_save(struct gathering *g)
         bool due = g->now_ns - v->capacity_saved_ns >= save_every_ns;
         if (moved > drift * (double)v->capacity_saved || due)
             if (v->capacity_saved || keep_count(g->s->keep) < KEPT_MAX)
-                save(g, v, r->effective);
+                save_capacity(g, v, r->effective);
     }
 }
 

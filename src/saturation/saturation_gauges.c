@@ -184,7 +184,7 @@ static size_t show_namespaces(void *context, const struct metric_spec *spec, siz
 
 static const double duration_bounds[] = { .01, .05, .1, .25, .5, 1, 2.5, 5, 10 };
 
-static struct metric_family *family(struct saturation *s, struct metric_spec spec)
+static struct metric_family *add_family(struct saturation *s, struct metric_spec spec)
 {
     size_t n = 0;
     while (spec.labels[n])
@@ -194,14 +194,14 @@ static struct metric_family *family(struct saturation *s, struct metric_spec spe
     return metrics_family(manager_metrics(s->manager), &spec);
 }
 
-static struct metric_family *gauge(struct saturation *s, const char *name, const char *help)
+static struct metric_family *add_gauge(struct saturation *s, const char *name, const char *help)
 {
-    return family(s, (struct metric_spec){ .name = name, .help = help, .kind = METRIC_GAUGE });
+    return add_family(s, (struct metric_spec){ .name = name, .help = help, .kind = METRIC_GAUGE });
 }
 
 static void set_alone(struct saturation *s, const char *name, const char *help, double value)
 {
-    metric_set(METRIC(gauge(s, name, help), s->metrics.instance), value);
+    metric_set(METRIC(add_gauge(s, name, help), s->metrics.instance), value);
 }
 
 static struct metric_family *source_family(struct saturation *s, size_t i)
@@ -221,13 +221,13 @@ static struct metric_family *source_family(struct saturation *s, size_t i)
           .labels = { "namespace" } },
     };
     if (i >= WHICH_N)
-        return family(s, others[i - WHICH_N]);
+        return add_family(s, others[i - WHICH_N]);
     struct metric_spec spec = { .name = of_variants[i].name,
                                 .help = of_variants[i].help,
                                 .kind = METRIC_GAUGE };
     for (size_t k = 0; k < countof(of_variants[i].labels) && of_variants[i].labels[k]; k++)
         spec.labels[k] = of_variants[i].labels[k];
-    return family(s, spec);
+    return add_family(s, spec);
 }
 
 enum { SOURCE_N = WHICH_N + 3 };
@@ -253,10 +253,11 @@ void saturation_gauges_done(struct saturation *s)
 
 static void set_active(struct saturation *s, const char *optimizer, bool active)
 {
-    struct metric_family *f = family(s, (struct metric_spec){ .name = "wva_optimizer_active",
-                                                              .help = "1 for the optimizer in use",
-                                                              .kind = METRIC_GAUGE,
-                                                              .labels = { "optimizer_name" } });
+    struct metric_family *f =
+        add_family(s, (struct metric_spec){ .name = "wva_optimizer_active",
+                                            .help = "1 for the optimizer in use",
+                                            .kind = METRIC_GAUGE,
+                                            .labels = { "optimizer_name" } });
     metric_set(METRIC(f, str_c(optimizer), s->metrics.instance), active);
 }
 
@@ -273,11 +274,12 @@ static void show_config(struct saturation *s)
     bool by_tokens = str_eqc(r.analyzer, "saturation") || r.policy.analyzer_n;
     bool zero = r.policy.has_zero ? r.policy.zero : s->o.zero_by_default;
     struct metric_family *info =
-        family(s, (struct metric_spec){
-                      .name = "wva_config_info",
-                      .help = "The configuration of models without an entry of their own",
-                      .kind = METRIC_GAUGE,
-                      .labels = { "analyzer_name", "limiter_enabled", "scale_to_zero_enabled" } });
+        add_family(s,
+                   (struct metric_spec){
+                       .name = "wva_config_info",
+                       .help = "The configuration of models without an entry of their own",
+                       .kind = METRIC_GAUGE,
+                       .labels = { "analyzer_name", "limiter_enabled", "scale_to_zero_enabled" } });
     metric_drop_all(info, NULL, 0);
     metric_set(METRIC(info, by_tokens ? S("saturation") : S(""),
                       bool_text(saturation_limits_policy(s) != NULL), bool_text(zero),
@@ -315,12 +317,12 @@ void saturation_gauges_cycle(struct saturation *s, double seconds)
     set_active(s, "greedy-by-score", limited);
     show_config(s);
     struct metric_family *duration =
-        family(s, (struct metric_spec){ .name = "wva_optimization_duration_seconds",
-                                        .help = "Duration of a cycle over all models",
-                                        .kind = METRIC_HISTOGRAM,
-                                        .labels = { "status" },
-                                        .bounds = duration_bounds,
-                                        .bound_n = countof(duration_bounds) });
+        add_family(s, (struct metric_spec){ .name = "wva_optimization_duration_seconds",
+                                            .help = "Duration of a cycle over all models",
+                                            .kind = METRIC_HISTOGRAM,
+                                            .labels = { "status" },
+                                            .bounds = duration_bounds,
+                                            .bound_n = countof(duration_bounds) });
     metric_observe(METRIC(duration, S("success"), s->metrics.instance), seconds);
 }
 
@@ -329,10 +331,10 @@ void saturation_gauges_count_error(struct saturation *s, const char *component, 
     if (!s->nine)
         return;
     struct metric_family *f =
-        family(s, (struct metric_spec){ .name = "wva_errors_total",
-                                        .help = "Errors by component",
-                                        .kind = METRIC_COUNTER,
-                                        .labels = { "component", "error_type" } });
+        add_family(s, (struct metric_spec){ .name = "wva_errors_total",
+                                            .help = "Errors by component",
+                                            .kind = METRIC_COUNTER,
+                                            .labels = { "component", "error_type" } });
     metric_add(METRIC(f, str_c(component), str_c(type), s->metrics.instance), 1);
 }
 
@@ -341,10 +343,10 @@ void saturation_gauges_count_enforced(struct saturation *s, bool to_zero)
     if (!s->nine)
         return;
     struct metric_family *f =
-        family(s, (struct metric_spec){ .name = "wva_enforcer_modifications_total",
-                                        .help = "Targets that a policy changed",
-                                        .kind = METRIC_COUNTER,
-                                        .labels = { "policy_type" } });
+        add_family(s, (struct metric_spec){ .name = "wva_enforcer_modifications_total",
+                                            .help = "Targets that a policy changed",
+                                            .kind = METRIC_COUNTER,
+                                            .labels = { "policy_type" } });
     metric_add(METRIC(f, to_zero ? S("scale_to_zero") : S("minimum_replicas"), s->metrics.instance),
                1);
 }

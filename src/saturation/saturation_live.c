@@ -34,8 +34,8 @@ static void read_slo(const struct sat_model *m, struct saturation_live *v)
     v->attainment = known ? slo->ok : NAN;
 }
 
-static struct saturation_live describe(const struct saturation *s, struct arena *a,
-                                       const struct variant *v)
+static struct saturation_live describe_variant(const struct saturation *s, struct arena *a,
+                                               const struct variant *v)
 {
     const struct variant_record *r =
         v->scaler ? NULL : cache_get(s->variant_records, v->ns, v->name);
@@ -73,7 +73,7 @@ void saturation_live_each(const void *state,
     auto_arena struct arena a = { 0 };
     for (struct map_slot *slot = NULL; (slot = map_next(&s->by_key, slot));) {
         struct arena_mark mark = arena_mark(&a);
-        struct saturation_live live = describe(s, &a, slot->value);
+        struct saturation_live live = describe_variant(s, &a, slot->value);
         fn(context, &live);
         arena_reset(&a, mark);
     }
@@ -84,7 +84,7 @@ bool saturation_live_find(const void *state, struct arena *a, str ns, str name,
 {
     const struct variant *v = saturation_find(state, ns, name);
     if (v)
-        *ret = describe(state, a, v);
+        *ret = describe_variant(state, a, v);
     return v;
 }
 

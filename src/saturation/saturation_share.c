@@ -17,7 +17,7 @@
 
 #include <ctype.h>
 
-static str upper(struct arena *a, str text)
+static str to_upper(struct arena *a, str text)
 {
     char *p = arena_alloc(a, text.n + 1);
     for (size_t i = 0; i < text.n; i++)
@@ -29,7 +29,8 @@ static str upper(struct arena *a, str text)
 /* ---- who takes part */
 
 /* Gathers one model and lets the analyzer vote; NULL: another rule decides, or nothing is known. */
-static struct sat_token_turn *prepare(struct saturation *s, struct arena *a, struct sat_model *m)
+static struct sat_token_turn *prepare_model(struct saturation *s, struct arena *a,
+                                            struct sat_model *m)
 {
     struct gathering g = {
         .s = s, .m = m, .model = m, .a = a, .now_ns = loop_mono_ns(manager_loop(s->manager))
@@ -46,7 +47,7 @@ static struct sat_token_turn *prepare(struct saturation *s, struct arena *a, str
     struct vote_variant *variants = arena_array(a, g.n, sizeof(*variants));
     for (size_t i = 0; i < g.n; i++) {
         variants[i] = turn->vote.variants[i];
-        variants[i].accelerator = upper(a, saturation_limits_type(s, g.variants[i]));
+        variants[i].accelerator = to_upper(a, saturation_limits_type(s, g.variants[i]));
         variants[i].gpus = saturation_limits_gpus(s, g.variants[i]);
     }
     turn->vote.variants = variants;
@@ -69,7 +70,7 @@ static struct quota_usage *read_usage(const struct saturation *s, struct arena *
             continue;
         if (!v->model->turn)
             has = MAX(has, (int64_t)v->desired);
-        usage[n++] = (struct quota_usage){ v->ns, upper(a, saturation_limits_type(s, v)),
+        usage[n++] = (struct quota_usage){ v->ns, to_upper(a, saturation_limits_type(s, v)),
                                            has * saturation_limits_gpus(s, v) };
     }
     *ret_n = n;
@@ -106,7 +107,7 @@ static struct fair_provider stock_provider(struct saturation *s, struct arena *a
         if (!v->model || !v->model->turn)
             continue;
         struct stock_room room = saturation_limits_room(&g, &stock, v);
-        struct fair_pool *pool = find_pool(pools, &n, upper(a, saturation_limits_type(s, v)));
+        struct fair_pool *pool = find_pool(pools, &n, to_upper(a, saturation_limits_type(s, v)));
         int64_t free = MAX(pool->limit - pool->used, room.replicas * saturation_limits_gpus(s, v));
         pool->limit = MAX(pool->limit, room.total);
         pool->used = pool->limit - free;
@@ -117,7 +118,7 @@ static struct fair_provider stock_provider(struct saturation *s, struct arena *a
             continue;
         int64_t has = v->model->turn ? v->seen_current : MAX(v->seen_current, v->desired);
         int64_t coming = MAX(has - saturation_limits_bound(s, v), (int64_t)0);
-        str type = upper(a, saturation_limits_type(s, v));
+        str type = to_upper(a, saturation_limits_type(s, v));
         for (size_t i = 0; i < n && coming; i++)
             if (str_eq(pools[i].type, type))
                 pools[i].used += coming * saturation_limits_gpus(s, v);
@@ -131,7 +132,7 @@ static struct quota_types upper_types(struct arena *a, struct quota_types from,
     struct quota_type *types = arena_array(a, from.n + usage_n, sizeof(*types));
     size_t n = 0;
     for (size_t i = 0; i < from.n; i++)
-        types[n++] = (struct quota_type){ upper(a, sat_accelerator_name(from.at[i].type)),
+        types[n++] = (struct quota_type){ to_upper(a, sat_accelerator_name(from.at[i].type)),
                                           from.at[i].limit };
     for (size_t i = 0; i < usage_n && closed; i++)
         if (!find_type(types, n, usage[i].type))
@@ -196,7 +197,7 @@ void saturation_share_begin(struct saturation *s, struct arena *a, struct sat_mo
     struct fair_provider *providers;
     size_t sharing_n = 0;
     for (size_t i = 0; i < n; i++) {
-        models[i]->turn = prepare(s, a, models[i]);
+        models[i]->turn = prepare_model(s, a, models[i]);
         if (models[i]->turn)
             sharing[sharing_n++] = models[i];
     }

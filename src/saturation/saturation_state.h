@@ -319,5 +319,7 @@ struct reconciled saturation_run_cycle(struct reconcile *r);
 /* ---- saturation_turn.c */
 
 struct reconciled saturation_reconcile(struct reconcile *r);
+/* A write to the scale subresource failed: emits an event and fails the turn, unless the workload is gone. */
+void saturation_fail_scale(struct reconcile *r, struct variant *v, const struct kube_reply *reply);
 
 #endif

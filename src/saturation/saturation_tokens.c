@@ -38,7 +38,7 @@ static bool is_selected(const struct gathering *g, const struct sat_resolved *r)
 
 /* ---- input */
 
-static double known(double value)
+static double positive_or_zero(double value)
 {
     return isfinite(value) && value > 0 ? value : 0;
 }
@@ -50,17 +50,17 @@ static struct sat_token_replica *read_replicas(const struct gathering *g)
     for (size_t i = 0; i < g->replica_n; i++) {
         const struct sat_replica *r = &g->replicas[i];
         const struct sat_sample *sample = collect_get_sample(&g->m->feed, r->pod);
-        double tokens = sample && g->fresh ? known(sample->traffic.kv_tokens) : 0;
-        double usage = fmin(known(r->kv_usage), 1);
+        double tokens = sample && g->fresh ? positive_or_zero(sample->traffic.kv_tokens) : 0;
+        double usage = fmin(positive_or_zero(r->kv_usage), 1);
         list[i] = (struct sat_token_replica){
             .variant = r->variant,
             .accelerator = r->accelerator,
             .cost = r->cost,
-            .queue = known(r->queue),
+            .queue = positive_or_zero(r->queue),
             .capacity = (int64_t)fmin(tokens, 0x1p53),
             .in_use = (int64_t)round(usage * fmin(tokens, 0x1p53)),
-            .input_tokens = known(t->in_tokens),
-            .output_tokens = known(t->out_tokens),
+            .input_tokens = positive_or_zero(t->in_tokens),
+            .output_tokens = positive_or_zero(t->out_tokens),
             .kv_usage = usage,
         };
     }
@@ -128,8 +128,9 @@ static struct vote_model make_model(const struct gathering *g, const struct sat_
     return (struct vote_model){ g->m->ns, g->m->id, 1, variants, t->n, voter, 1 };
 }
 
-static str describe(const struct gathering *g, size_t i, const struct sat_token_analysis *t,
-                    int target, bool lacks, const char *optimizer)
+static str describe_decision(const struct gathering *g, size_t i,
+                             const struct sat_token_analysis *t, int target, bool lacks,
+                             const char *optimizer)
 {
     int current = g->states[i].current;
     bool limited = lacks && g->states[i].max > 0 && target >= g->states[i].max;
@@ -183,7 +184,7 @@ struct sat_token_turn *saturation_tokens_prepare(struct gathering *g)
         .replica_n = g->replica_n,
         .states = states,
         .state_n = g->n,
-        .waiting_requests = known(g->m->feed.traffic.queued),
+        .waiting_requests = positive_or_zero(g->m->feed.traffic.queued),
         .rules = TOKEN_AUG2026,
     };
     struct sat_token_turn *turn = arena_new(g->a, struct sat_token_turn);
@@ -225,8 +226,8 @@ bool saturation_tokens_decide(struct gathering *g, struct sat_targets *ret)
     for (size_t i = 0; i < g->n; i++) {
         int target = bound_target(g, i, targets[i].replicas, t->variants[i].label);
         ret->at[i] = (struct sat_target){ g->states[i].variant, target,
-                                          describe(g, i, t, target, added < t->required,
-                                                   optimizer_of(turn, i)),
+                                          describe_decision(g, i, t, target, added < t->required,
+                                                            optimizer_of(turn, i)),
                                           target != targets[i].replicas };
     }
     return true;

@@ -42,6 +42,13 @@ static void write_status(struct reconcile *r, struct variant *v,
 
 /* ---- scale */
 
+void saturation_fail_scale(struct reconcile *r, struct variant *v, const struct kube_reply *reply)
+{
+    saturation_emit(r->context, v, true, "ScaleFailed", str_c(reply->failure));
+    if (reply->reason != KUBE_NOT_FOUND)
+        reconcile_fail_call(r, reply);
+}
+
 /* Logs and emits the result of a write to the scale subresource, and counts it against the rate
  * limits. */
 static void on_scaled(struct reconcile *r, const struct kube_reply *reply)
@@ -51,9 +58,7 @@ static void on_scaled(struct reconcile *r, const struct kube_reply *reply)
     if (reply->reason == KUBE_SUPERSEDED) /* the next turn of this variant decides */
         return;
     if (reply->failure) {
-        saturation_emit(s, v, true, "ScaleFailed", str_c(reply->failure));
-        if (reply->reason != KUBE_NOT_FOUND)
-            reconcile_fail_call(r, reply);
+        saturation_fail_scale(r, v, reply);
         return;
     }
     /* kube-apiserver omits the field of a scale to 0 */

@@ -381,9 +381,7 @@ static void on_first_replicas(struct reconcile *r, const struct kube_reply *repl
         return;
     }
     if (reply->failure) {
-        saturation_emit(s, v, true, "ScaleFailed", str_c(reply->failure));
-        if (reply->reason != KUBE_NOT_FOUND)
-            reconcile_fail_call(r, reply);
+        saturation_fail_scale(r, v, reply);
         return;
     }
     int to = (int)json_int(json_at(reply->object, "spec", "replicas", NULL), v->start.to);

@@ -323,7 +323,7 @@ static void on_page(void *context, const struct http_response *response, const e
 }
 
 /* Pickers may require a token that may read metrics; the file is read again for every page. */
-static void authorize(void *context, struct http_header_list *list)
+static void add_token(void *context, struct http_header_list *list)
 {
     (void)context;
     const char *given = getenv("EPP_METRIC_READER_BEARER_TOKEN");
@@ -347,7 +347,7 @@ static void read_picker(struct waker *w, struct gateway *g, str ip, int64_t port
                (long long)port);
     if (http_client_new(loop,
                         &(struct http_client_options){ .url = buf_str(&url),
-                                                       .authorize = authorize },
+                                                       .authorize = add_token },
                         &client, &e) < 0)
         return;
     struct picker_read *r = mem_zero(1, sizeof(*r));

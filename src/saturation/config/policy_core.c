@@ -18,7 +18,7 @@ const struct sat_policy policy_none = { .invalid = { "", 0 } };
 /* ---- fields */
 
 /* null counts as absent. */
-static const struct json *field(const struct json *tree, const char *name)
+static const struct json *get_field(const struct json *tree, const char *name)
 {
     const struct json *v = json_get(tree, name);
     return json_is(v, JSON_NULL) ? NULL : v;
@@ -31,7 +31,7 @@ static int fail_type(const char *name, const struct json *v, const char *want, e
 
 static int read_bool(const struct json *tree, const char *name, bool *ret, bool *ret_has, err_t *e)
 {
-    const struct json *v = field(tree, name);
+    const struct json *v = get_field(tree, name);
     if (v && v->type != JSON_BOOL)
         return fail_type(name, v, "true or false", e);
     *ret_has = v != NULL;
@@ -42,7 +42,7 @@ static int read_bool(const struct json *tree, const char *name, bool *ret, bool 
 static int read_real(const struct json *tree, const char *name, double *ret, bool *ret_has,
                      err_t *e)
 {
-    const struct json *v = field(tree, name);
+    const struct json *v = get_field(tree, name);
     if (v && v->type != JSON_INT && v->type != JSON_REAL)
         return fail_type(name, v, "a number", e);
     *ret_has = v != NULL;
@@ -52,7 +52,7 @@ static int read_real(const struct json *tree, const char *name, double *ret, boo
 
 static int read_text(struct arena *a, const struct json *tree, const char *name, str *ret, err_t *e)
 {
-    const struct json *v = field(tree, name);
+    const struct json *v = get_field(tree, name);
     *ret = S("");
     if (v && (v->type == JSON_ARR || v->type == JSON_OBJ))
         return fail_type(name, v, "a string", e);
@@ -64,7 +64,7 @@ static int read_text(struct arena *a, const struct json *tree, const char *name,
 static int read_container(const struct json *tree, const char *name, enum json_type type,
                           const struct json **ret, err_t *e)
 {
-    const struct json *v = field(tree, name);
+    const struct json *v = get_field(tree, name);
     if (v && v->type != type)
         return fail_type(name, v, type == JSON_ARR ? "a list" : "a map", e);
     *ret = v;

@@ -92,8 +92,8 @@ static struct fair_free merge_providers(struct arena *a, const struct fair_input
 }
 
 /* What one model may use: the budgets of the cluster, or of its namespace within those. */
-static struct vote_budgets usable(struct arena *a, const struct fair_free *available,
-                                  const struct fair_home *home)
+static struct vote_budgets usable_budgets(struct arena *a, const struct fair_free *available,
+                                          const struct fair_home *home)
 {
     const struct vote_budgets *from = home ? &home->budgets : &available->cluster;
     struct vote_budgets result = { arena_array(a, from->n, sizeof(struct vote_budget)), from->n };
@@ -167,8 +167,8 @@ static bool grow_model(struct work *w, double mean, struct fair_free *available)
     for (size_t i = 0; i < run->voter_n * run->role_n; i++)
         run->needs[i] = fmin(run->needs[i], share);
     struct fair_home *home = fair_home_find(available, run->model->ns);
-    struct vote_budgets budgets = usable(run->arena, available, home),
-                        old = usable(run->arena, available, home);
+    struct vote_budgets budgets = usable_budgets(run->arena, available, home),
+                        old = usable_budgets(run->arena, available, home);
     vote_run_grow(run, &budgets, share);
     take_used(available, home, &old, &budgets);
     if (has_single_role(run))

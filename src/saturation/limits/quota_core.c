@@ -87,8 +87,8 @@ static bool is_listed(const struct fair_namespace *list, size_t n, str ns)
 
 /* The namespaces that the quota governs: those in use, or if it excludes all of them, those that it
  * names. */
-static size_t governed(struct arena *a, const struct quota *q, const struct quota_usage *usage,
-                       size_t usage_n, struct fair_namespace *ret)
+static size_t list_governed(struct arena *a, const struct quota *q, const struct quota_usage *usage,
+                            size_t usage_n, struct fair_namespace *ret)
 {
     size_t n = 0;
     for (size_t i = 0; i < usage_n; i++) {
@@ -110,7 +110,7 @@ struct fair_provider quota_provider(struct arena *a, const struct quota *q,
                                        .pool_n = q->types.n };
     struct fair_namespace *spaces =
         arena_array(a, usage_n + q->namespace_n, sizeof(struct fair_namespace));
-    size_t space_n = governed(a, q, usage, usage_n, spaces), all = space_n, most = 0, n = 0;
+    size_t space_n = list_governed(a, q, usage, usage_n, spaces), all = space_n, most = 0, n = 0;
     for (size_t i = 0; i < q->namespace_n && !space_n; i++) {
         const struct quota_namespace *s = &q->namespaces[i];
         if (!str_eqc(s->ns, "default") && !quota_excludes(q, s->ns))
@@ -217,7 +217,7 @@ static void limit_decision(struct limiting *l, struct quota_decision *d)
     d->limited |= replicas < needed;
 }
 
-static str describe(struct limiting *l, const struct quota_decision *d, bool reduced)
+static str describe_grant(struct limiting *l, const struct quota_decision *d, bool reduced)
 {
     if (d->target <= d->current)
         return arena_printf(l->arena, "no scale-up (target=%" PRId64 ", current=%" PRId64 ")",
@@ -270,7 +270,7 @@ static void apply_quota(struct limiting *l, struct quota_decision *decisions, si
         if (d->limited && !limited[i])
             d->limited_by = l->quota->name;
         bool reduced = d->limited && d->target < before[i];
-        add_step(l, d, describe(l, d, reduced), reduced);
+        add_step(l, d, describe_grant(l, d, reduced), reduced);
     }
 }
 

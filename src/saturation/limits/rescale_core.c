@@ -29,7 +29,7 @@ struct group {
 
 /* ---- accelerators of a model */
 
-static bool uses(const struct vote_run *run, size_t variant, str type, str role)
+static bool is_type_and_role(const struct vote_run *run, size_t variant, str type, str role)
 {
     const struct vote_variant *v = &run->model->variants[variant];
     return str_eq(v->accelerator, type) && (!role.n || str_eq(vote_role_name(v->role), role));
@@ -43,7 +43,7 @@ static int64_t count_gpus(const struct vote_run *run, str type, str role, enum c
     int64_t sum = 0;
     for (size_t i = 0; i < run->model->variant_n; i++) {
         const struct vote_variant *v = &run->model->variants[i];
-        if (!uses(run, i, type, role))
+        if (!is_type_and_role(run, i, type, role))
             continue;
         if (what == COUNT_MAX && v->max <= 0)
             return -1;
@@ -67,7 +67,7 @@ static int64_t demanded_gpus(const struct vote_run *run, str type, str role)
     struct vote_order order = vote_order_by_efficiency(run, role);
     for (size_t i = 0; i < order.n; i++) {
         double each = run->binding->per_replica[order.at[i]];
-        if (!uses(run, order.at[i], type, role) || !(each > 0))
+        if (!is_type_and_role(run, order.at[i], type, role) || !(each > 0))
             continue;
         return vote_replicas(ceil(role_demand(run->binding, role) / each)) *
                vote_gpus(&run->model->variants[order.at[i]]);
@@ -86,7 +86,7 @@ static size_t roles_on_type(const struct vote_run *run, str type, str **ret)
     str *roles = arena_array(run->arena, run->model->variant_n, sizeof(str));
     size_t n = 0;
     for (size_t i = 0; i < run->model->variant_n; i++) {
-        if (!uses(run, i, type, S("")))
+        if (!is_type_and_role(run, i, type, S("")))
             continue;
         str role = vote_role_name(run->model->variants[i].role);
         size_t at = 0;

@@ -178,7 +178,7 @@ static str lower_text(struct arena *a, str text)
     return (str){ copy, text.n };
 }
 
-static bool mentions(str text, const char *word)
+static bool has_word(str text, const char *word)
 {
     return str_find(text, str_c(word)) != SIZE_MAX;
 }
@@ -188,7 +188,7 @@ bool sat_is_sglang(struct arena *a, const struct json *containers)
 {
     for (size_t i = 0; i < json_len(containers); i++) {
         const struct json *c = json_item(containers, i);
-        if (mentions(lower_text(a, json_text(json_get(c, "image"))), "sglang"))
+        if (has_word(lower_text(a, json_text(json_get(c, "image"))), "sglang"))
             return true;
         const struct json *lists[] = { json_get(c, "command"), json_get(c, "args") };
         auto_buf struct buf line = { 0 };
@@ -197,7 +197,7 @@ bool sat_is_sglang(struct arena *a, const struct json *containers)
                 buf_printf(&line, "%s" STR_FMT, line.n ? " " : "",
                            STR_ARG(json_text(json_item(lists[l], w))));
         str words = lower_text(a, buf_str(&line));
-        if (mentions(words, "sglang.launch_server") || mentions(words, "sglang serve"))
+        if (has_word(words, "sglang.launch_server") || has_word(words, "sglang serve"))
             return true;
     }
     return false;
