@@ -26,6 +26,8 @@ RELEASE=$(sed -n 's/^VERSION_ID="\{0,1\}\([0-9]*\).*/\1/p' /etc/os-release 2>/de
 [ "$RELEASE" = 12 ] || PACKAGES_BUILD="$PACKAGES_BUILD tzdata-legacy"
 
 DAEMON_POLICY=/usr/sbin/policy-rc.d
+APT_LOCK_TRIES=300
+APT_LOCK_PAUSE_S=2
 
 # Prints those of the given names that are not installed, or older than the name demands.
 missing() {
@@ -61,8 +63,17 @@ allow_daemons() {
     [ ! -e "$SCRATCH/policy" ] || as_root rm -f "$SCRATCH/policy" $DAEMON_POLICY
 }
 
+# Another package manager may hold one of apt's locks: a second ./dev, or the machine's own upgrade. Apt can wait for
+# dpkg's lock only, not for those of its lists and archives, so the whole call is repeated.
 apt() {
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@" >"$SCRATCH/apt.log" 2>&1
+    tries=$APT_LOCK_TRIES
+    until as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@" >"$SCRATCH/apt.log" 2>&1; do
+        grep -q 'Could not get lock' "$SCRATCH/apt.log" && [ "$tries" -gt 0 ] || return 1
+        [ "$tries" -ne "$APT_LOCK_TRIES" ] ||
+            echo "waiting for another package manager to finish (at most $((tries * APT_LOCK_PAUSE_S)) s)" >&2
+        tries=$((tries - 1))
+        sleep "$APT_LOCK_PAUSE_S"
+    done
 }
 
 # The mirror this machine uses for its own release, as apt itself reads its sources, whatever
