@@ -62,7 +62,7 @@ static int refuse_command(const char *name)
 }
 
 /* `flyball help COMMAND` is `flyball COMMAND --help`. */
-static int help(int argc, char **argv)
+static int run_help(int argc, char **argv)
 {
     if (argc < 2) {
         print_help(stdout);
@@ -100,7 +100,7 @@ int main(int argc, char **argv)
         if (!strcmp(called, faces[i].name))
             return faces[i].run(argc, argv);
     if (!strcmp(word, "help") || !strcmp(word, "--help") || !strcmp(word, "-h"))
-        return help(argc - 1, argv + 1);
+        return run_help(argc - 1, argv + 1);
     if (!strcmp(word, "--version"))
         word = "version";
     const struct command *command = find_command(word);

@@ -57,7 +57,7 @@ static struct json *make_review(struct rights *r, const struct permission *p)
 }
 
 /* After the first failure nothing more is asked: it would fail the same way, once for each of some hundred permissions. */
-static void ask(struct rights *r, const struct permission *p)
+static void review_permission(struct rights *r, const struct permission *p)
 {
     struct explain *x = &r->check->x;
     struct json *answer;
@@ -91,10 +91,11 @@ static void ask_rule(struct rights *r, const struct json *rule, str ns)
         for (size_t i = 0; i < json_len(resources); i++)
             for (size_t v = 0; v < json_len(verbs); v++)
                 for (size_t n = 0; n < MAX(json_len(names), (size_t)1); n++)
-                    ask(r, &(struct permission){ json_text(json_item(groups, g)),
-                                                 json_text(json_item(resources, i)),
-                                                 json_text(json_item(verbs, v)),
-                                                 json_text(json_item(names, n)), ns });
+                    review_permission(r,
+                                      &(struct permission){ json_text(json_item(groups, g)),
+                                                            json_text(json_item(resources, i)),
+                                                            json_text(json_item(verbs, v)),
+                                                            json_text(json_item(names, n)), ns });
 }
 
 /* A Role counts in the namespace of the operator, whatever its manifest names, since `install --namespace` moves it. */

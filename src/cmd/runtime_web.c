@@ -8,8 +8,8 @@
 #include "../web/web.h"
 #include "runtime_internal.h"
 
-static void authorize(void *context, str token, struct exchange *x,
-                      void (*serve)(void *context, struct exchange *x), void *serve_context)
+static void authorize_page(void *context, str token, struct exchange *x,
+                           void (*serve)(void *context, struct exchange *x), void *serve_context)
 {
     guard_pass_token(context, token, x, serve, serve_context);
 }
@@ -32,7 +32,7 @@ int runtime_web(struct runtime *rt, err_t *e)
                                        .address = address,
                                        .port = port,
                                        .tls = tls,
-                                       .authorize = authorize,
+                                       .authorize = authorize_page,
                                        .context = rt->web_guard },
                 &rt->web, e);
     bool secure = tls != NULL;

@@ -157,7 +157,7 @@ struct chosen {
 };
 
 /* Resolves the names of workloads and policies, and checks the ranges of all numbers. */
-static int choose(const struct options *o, struct chosen *c, err_t *e)
+static int check_options(const struct options *o, struct chosen *c, err_t *e)
 {
     str names = str_c(o->workloads);
     for (str name; str_cut(&names, ',', &name);) {
@@ -250,7 +250,7 @@ int cmd_simulate_market(int argc, char **argv)
     bool help = false;
     err_t e;
     if (flags_parse(flags, argc, argv, &help, NULL, &e) < 0 ||
-        (!help && choose(&o, &chosen, &e) < 0))
+        (!help && check_options(&o, &chosen, &e) < 0))
         return fprintf(stderr, "flyball simulate market: %s\n", e.text), EXIT_USAGE;
     if (help)
         print_help(flags);

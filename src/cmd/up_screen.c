@@ -23,7 +23,7 @@
 
 static const int64_t redraw_ns = NS_PER_S;
 
-static void draw(struct up *up);
+static void draw_screen(struct up *up);
 
 bool up_screen_is_terminal(void)
 {
@@ -46,7 +46,7 @@ static bool is_foreground(const struct up_screen *s)
 /* ---- entering and leaving */
 
 /* Keys arrive at once and are not echoed; Ctrl-C and Ctrl-Z keep their meaning. */
-static void enter(struct up_screen *s)
+static void enter_screen(struct up_screen *s)
 {
     if (s->entered || s->tty < 0 || !is_foreground(s))
         return;
@@ -64,7 +64,7 @@ static void enter(struct up_screen *s)
 }
 
 /* The modes of a terminal that another process group has by now are that group's business. */
-static void leave(struct up_screen *s)
+static void leave_screen(struct up_screen *s)
 {
     if (!s->entered)
         return;
@@ -78,7 +78,7 @@ static void leave(struct up_screen *s)
 /* ---- drawing */
 
 /* Some terminals report a size of 0; then it is that of a VT100. */
-static void measure(struct up_screen *s)
+static void measure_terminal(struct up_screen *s)
 {
     struct winsize size = { 0 };
     bool known = ioctl(s->tty, TIOCGWINSZ, &size) == 0;
@@ -123,15 +123,15 @@ static void put_frame(const struct up_screen *s, str text)
 }
 
 /* Takes a snapshot, renders it and writes it in one piece, which avoids flicker. */
-static void draw(struct up *up)
+static void draw_screen(struct up *up)
 {
     struct up_screen *s = &up->screen;
     auto_arena struct arena a = { 0 };
     auto_buf struct buf text = { 0 };
-    enter(s);
+    enter_screen(s);
     if (!s->entered || up->stopping)
         return;
-    measure(s);
+    measure_terminal(s);
     struct up_view view = up_view_gather(up, &a);
     str page = up->web && *web_login_url(up->web) ? str_c(web_login_url(up->web)) : S("");
     struct screen_view v = {
@@ -160,7 +160,7 @@ static void draw(struct up *up)
 static void on_redraw_timer(struct timer *timer)
 {
     struct up *up = container_of(timer, struct up, redraw);
-    draw(up);
+    draw_screen(up);
     timer_set(up->loop, timer, loop_mono_ns(up->loop) + loop_scale_timeout(up->loop, redraw_ns),
               on_redraw_timer);
 }
@@ -178,7 +178,7 @@ static void select_row(struct up_screen *s, const struct up_view *view, size_t i
 }
 
 /* Moves the selection, or scrolls the reasons if they are open. The first key selects the first row. */
-static void move(struct up *up, int64_t by)
+static void move_selection(struct up *up, int64_t by)
 {
     struct up_screen *s = &up->screen;
     auto_arena struct arena a = { 0 };
@@ -199,12 +199,12 @@ static void handle_key(struct up *up, enum screen_key key)
 {
     struct up_screen *s = &up->screen;
     if (key == SCREEN_KEY_UP || key == SCREEN_KEY_DOWN)
-        move(up, key == SCREEN_KEY_UP ? -1 : 1);
+        move_selection(up, key == SCREEN_KEY_UP ? -1 : 1);
     else if (key == SCREEN_KEY_PAGE_UP || key == SCREEN_KEY_PAGE_DOWN)
-        move(up, key == SCREEN_KEY_PAGE_UP ? -10 : 10);
+        move_selection(up, key == SCREEN_KEY_PAGE_UP ? -10 : 10);
     else if (key == SCREEN_KEY_ENTER) {
         if (!s->chosen)
-            move(up, 0);
+            move_selection(up, 0);
         s->opened = !s->opened;
         s->scroll = 0;
     } else if (key == SCREEN_KEY_CLOSE) {
@@ -231,23 +231,23 @@ static void on_keys(void *context, unsigned events)
         }
         handle_key(up, key);
     }
-    draw(up);
+    draw_screen(up);
 }
 
 /* ---- signals, log lines */
 
 static void on_resize(void *context)
 {
-    draw(context);
+    draw_screen(context);
 }
 
 /* Ctrl-Z: the shell gets its screen back; we get ours back with `fg`. */
 static void on_suspend(void *context)
 {
     struct up *up = context;
-    leave(&up->screen);
+    leave_screen(&up->screen);
     (void)kill(getpid(), SIGSTOP);
-    draw(up);
+    draw_screen(up);
 }
 
 /* Only the loop's thread may change the note; the line of another thread appears at the cursor, for one frame. */
@@ -283,7 +283,7 @@ void up_screen_start(struct up *up)
 void up_screen_stop(struct up *up)
 {
     timer_stop(&up->redraw);
-    leave(&up->screen);
+    leave_screen(&up->screen);
     log_redirect(NULL, NULL);
     if (up->screen.note.n)
         fprintf(stderr, STR_FMT "\n", STR_ARG(buf_str(&up->screen.note)));

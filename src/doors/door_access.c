@@ -226,7 +226,7 @@ static bool allow_review(struct door_access *a)
 }
 
 /* The user is known: `who` has user, groups, uid and extra. */
-static void authorize(struct check *c, struct json *who)
+static void authorize_user(struct check *c, struct json *who)
 {
     struct door_access *a = c->access;
     json_set(&c->arena, who, c->resource ? S("resourceAttributes") : S("nonResourceAttributes"),
@@ -261,7 +261,7 @@ static void on_token_reviewed(void *context, const struct kube_reply *reply)
         if (json_get(user, parts[i]))
             json_set(&c->arena, who, str_c(parts[i]),
                      json_copy(&c->arena, json_get(user, parts[i])));
-    authorize(c, who);
+    authorize_user(c, who);
 }
 
 /* ---- the front proxy */
@@ -377,7 +377,7 @@ void door_access_check(struct door_access *a, struct exchange *x,
     if (is_front_proxy(a, x)) {
         struct json *who = read_proxied_user(c);
         if (who)
-            authorize(c, who);
+            authorize_user(c, who);
         else
             finish_check(c, 401);
     } else if (!token.n || token.n > TOKEN_MAX) {

@@ -21,7 +21,7 @@
 
 enum { INDEX_FROM = 32 };
 
-static struct json *make(struct arena *a, enum json_type type)
+static struct json *new_value(struct arena *a, enum json_type type)
 {
     struct json *v = arena_new(a, struct json);
     v->type = type;
@@ -30,26 +30,26 @@ static struct json *make(struct arena *a, enum json_type type)
 
 struct json *json_new_null(struct arena *a)
 {
-    return make(a, JSON_NULL);
+    return new_value(a, JSON_NULL);
 }
 
 struct json *json_new_bool(struct arena *a, bool value)
 {
-    struct json *v = make(a, JSON_BOOL);
+    struct json *v = new_value(a, JSON_BOOL);
     v->boolean = value;
     return v;
 }
 
 struct json *json_new_int(struct arena *a, int64_t value)
 {
-    struct json *v = make(a, JSON_INT);
+    struct json *v = new_value(a, JSON_INT);
     v->integer = value;
     return v;
 }
 
 struct json *json_new_real(struct arena *a, double value)
 {
-    struct json *v = make(a, JSON_REAL);
+    struct json *v = new_value(a, JSON_REAL);
     v->real = value;
     return v;
 }
@@ -57,7 +57,7 @@ struct json *json_new_real(struct arena *a, double value)
 struct json *json_new_str(struct arena *a, str value)
 {
     assert(value.n <= UINT32_MAX);
-    struct json *v = make(a, JSON_STR);
+    struct json *v = new_value(a, JSON_STR);
     v->text = arena_str(a, value).p;
     v->n = (uint32_t)value.n;
     return v;
@@ -65,12 +65,12 @@ struct json *json_new_str(struct arena *a, str value)
 
 struct json *json_new_arr(struct arena *a)
 {
-    return make(a, JSON_ARR);
+    return new_value(a, JSON_ARR);
 }
 
 struct json *json_new_obj(struct arena *a)
 {
-    return make(a, JSON_OBJ);
+    return new_value(a, JSON_OBJ);
 }
 
 /* ---- members and their index */
@@ -319,22 +319,22 @@ const char *json_type_name(const struct json *v)
     return v ? names[v->type] : "nothing";
 }
 
-static size_t weigh(const struct json *v, size_t most, size_t levels)
+static size_t weigh_value(const struct json *v, size_t most, size_t levels)
 {
     if (levels == 0)
         return most + 1;
     size_t bytes = sizeof(*v) + (v->type == JSON_STR ? v->n : 0);
     for (uint32_t i = 0; v->type == JSON_ARR && i < v->n && bytes <= most; i++)
-        bytes += sizeof(v) + weigh(v->items[i], most - bytes, levels - 1);
+        bytes += sizeof(v) + weigh_value(v->items[i], most - bytes, levels - 1);
     for (uint32_t i = 0; v->type == JSON_OBJ && i < v->n && bytes <= most; i++)
         bytes += sizeof(*v->members) + v->members[i].key.n +
-                 weigh(v->members[i].value, most - bytes, levels - 1);
+                 weigh_value(v->members[i].value, most - bytes, levels - 1);
     return bytes;
 }
 
 size_t json_weight(const struct json *v, size_t most)
 {
-    return v ? weigh(v, most, JSON_DEPTH_MAX + 1) : 0;
+    return v ? weigh_value(v, most, JSON_DEPTH_MAX + 1) : 0;
 }
 
 bool json_deeper(const struct json *v, size_t levels)
@@ -402,7 +402,7 @@ bool json_eq(const struct json *a, const struct json *b)
     }
 }
 
-static uint64_t mix(uint64_t x)
+static uint64_t mix_bits(uint64_t x)
 {
     x = (x ^ x >> 31) * 0x9e3779b97f4a7c15u;
     return x ^ x >> 29;
@@ -428,7 +428,7 @@ uint64_t json_hash(const struct json *v)
     uint64_t hash = v->type;
     switch (v->type) {
     case JSON_BOOL:
-        return mix(hash + 16 + v->boolean);
+        return mix_bits(hash + 16 + v->boolean);
     case JSON_INT:
     case JSON_REAL:
         return hash_number(v);
@@ -436,13 +436,14 @@ uint64_t json_hash(const struct json *v)
         return map_hash((str){ v->text, v->n });
     case JSON_ARR:
         for (uint32_t i = 0; i < v->n; i++)
-            hash = mix(hash) + json_hash(v->items[i]);
-        return mix(hash);
+            hash = mix_bits(hash) + json_hash(v->items[i]);
+        return mix_bits(hash);
     case JSON_OBJ: /* a sum does not depend on the order of members */
         for (uint32_t i = 0; i < v->n; i++)
-            hash += mix(map_hash(v->members[i].key) + mix(json_hash(v->members[i].value)));
-        return mix(hash);
+            hash +=
+                mix_bits(map_hash(v->members[i].key) + mix_bits(json_hash(v->members[i].value)));
+        return mix_bits(hash);
     default:
-        return mix(hash);
+        return mix_bits(hash);
     }
 }

@@ -40,7 +40,7 @@ static bool has_more(const struct parser *p)
     return p->at < p->text.n;
 }
 
-static char here(const struct parser *p)
+static char peek(const struct parser *p)
 {
     return has_more(p) ? p->text.p[p->at] : '\0';
 }
@@ -99,8 +99,8 @@ static str without_backslashes(struct arena *a, str name)
 static int parse_field(struct parser *p)
 {
     size_t start = p->at;
-    while (has_more(p) && !ends_name(here(p)))
-        p->at += here(p) == '\\' && p->at + 1 < p->text.n ? 2 : 1;
+    while (has_more(p) && !ends_name(peek(p)))
+        p->at += peek(p) == '\\' && p->at + 1 < p->text.n ? 2 : 1;
     str name = { p->text.p + start, p->at - start };
     if (str_eq(name, S("*")))
         add_op(p, PATH_WILDCARD, start);
@@ -115,15 +115,15 @@ static int parse_recursive(struct parser *p)
         return fail_at(p, p->at, "invalid multiple recursive descent", S(""));
     add_op(p, PATH_RECURSIVE, p->at);
     p->at += 2;
-    return has_more(p) && is_word(here(p)) ? parse_field(p) : 0;
+    return has_more(p) && is_word(peek(p)) ? parse_field(p) : 0;
 }
 
 /* An integer or real; both become a literal that replaces every value of the list. */
 static int parse_number(struct parser *p)
 {
     size_t start = p->at;
-    p->at += here(p) == '+' || here(p) == '-';
-    while (has_more(p) && (is_digit(here(p)) || here(p) == '.'))
+    p->at += peek(p) == '+' || peek(p) == '-';
+    while (has_more(p) && (is_digit(peek(p)) || peek(p) == '.'))
         p->at++;
     str text = { p->text.p + start, p->at - start };
     int64_t integer;
@@ -141,7 +141,7 @@ static int parse_number(struct parser *p)
 static int parse_word(struct parser *p)
 {
     size_t start = p->at;
-    while (has_more(p) && !ends_name(here(p)))
+    while (has_more(p) && !ends_name(peek(p)))
         p->at++;
     str word = { p->text.p + start, p->at - start };
     if (str_eq(word, S("true")) || str_eq(word, S("false")))
@@ -231,11 +231,11 @@ static bool unquote(struct buf *out, str text, char quote)
 static int parse_quoted(struct parser *p)
 {
     size_t start = p->at;
-    char quote = here(p);
-    for (p->at++; has_more(p) && here(p) != '\n'; p->at++)
-        if (here(p) == quote && p->text.p[p->at - 1] != '\\')
+    char quote = peek(p);
+    for (p->at++; has_more(p) && peek(p) != '\n'; p->at++)
+        if (peek(p) == quote && p->text.p[p->at - 1] != '\\')
             break;
-    if (!has_more(p) || here(p) == '\n')
+    if (!has_more(p) || peek(p) == '\n')
         return fail_at(p, start, "unterminated quoted string", S(""));
     str inner = { p->text.p + start + 1, p->at - start - 1 };
     p->at++;
@@ -375,9 +375,9 @@ static int parse_brackets(struct parser *p)
         size_t end = piece_end(p, p->at);
         pieces[n++] = (str){ p->text.p + p->at, end - p->at };
         p->at = end;
-        if (!has_more(p) || here(p) == '\n')
+        if (!has_more(p) || peek(p) == '\n')
             return fail_at(p, open, "unterminated array", S(""));
-        if (here(p) == ']')
+        if (peek(p) == ']')
             break;
     }
     p->at++;
@@ -395,8 +395,8 @@ static int filter_text(struct parser *p, str *ret, size_t *ret_at)
     size_t start = p->at + 3;
     bool begun = false, ended = false;
     char pair = '\0';
-    for (p->at = start; has_more(p) && here(p) != '\n'; p->at++) {
-        char c = here(p);
+    for (p->at = start; has_more(p) && peek(p) != '\n'; p->at++) {
+        char c = peek(p);
         if ((c == '"' || c == '\'') && !begun) {
             begun = true;
             pair = c;
@@ -406,12 +406,12 @@ static int filter_text(struct parser *p, str *ret, size_t *ret_at)
             break;
         }
     }
-    if (!has_more(p) || here(p) == '\n')
+    if (!has_more(p) || peek(p) == '\n')
         return fail_at(p, start, "unterminated filter", S(""));
     *ret = (str){ p->text.p + start, p->at - start };
     *ret_at = start;
     p->at++;
-    if (here(p) != ']')
+    if (peek(p) != ']')
         return fail_at(p, p->at, "unclosed array expect ]", S(""));
     p->at++;
     return 0;
@@ -458,7 +458,7 @@ static int parse_filter(struct parser *p)
 /* One step, chosen by its first characters. */
 static int parse_step(struct parser *p)
 {
-    char c = here(p);
+    char c = peek(p);
     str rest = str_from(p->text, p->at);
     if (str_starts(rest, S("[?(")))
         return parse_filter(p);
@@ -485,7 +485,7 @@ static int parse_step(struct parser *p)
 static int parse_steps(struct parser *p)
 {
     int result = 0;
-    while (result == 0 && has_more(p) && here(p) != '}')
+    while (result == 0 && has_more(p) && peek(p) != '}')
         result = parse_step(p);
     return result;
 }

@@ -95,7 +95,7 @@ static struct json *pointer_member(const struct json *obj, str token)
     return NULL;
 }
 
-static struct json *item(const struct json *arr, str token)
+static struct json *find_item(const struct json *arr, str token)
 {
     int64_t at;
     if (!token.n || token.p[0] < '0' || token.p[0] > '9' || (token.p[0] == '0' && token.n > 1) ||
@@ -110,6 +110,6 @@ struct json *pointer_get(const struct json *root, str pointer)
         return NULL;
     struct json *v = (struct json *)(uintptr_t)root;
     for (str token; v && pointer_next(&pointer, &token);)
-        v = json_is(v, JSON_ARR) ? item(v, token) : pointer_member(v, token);
+        v = json_is(v, JSON_ARR) ? find_item(v, token) : pointer_member(v, token);
     return v;
 }

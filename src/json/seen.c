@@ -58,7 +58,7 @@ static void put_slot(struct seen *s, uint32_t key)
 }
 
 /* Makes room for one more key. There are twice as many slots as keys, so a probe ends soon. */
-static void grow(struct seen *s)
+static void grow_keys(struct seen *s)
 {
     bool hashed = s->slots;
     s->cap = s->cap ? s->cap * 2 : FEW;
@@ -84,7 +84,7 @@ const struct seen_key *seen_put(struct seen *s, const struct json *const *parts,
     if (before)
         return before;
     if (s->n == s->cap) {
-        grow(s);
+        grow_keys(s);
         hash = s->slots ? hash_parts(s, parts) : 0;
     }
     const struct json **own = arena_array(s->arena, s->width, sizeof(*own));

@@ -68,7 +68,7 @@ static struct places places_of(struct strategic *w, str key, const struct json *
     return p;
 }
 
-static size_t place(const struct places *p, str text)
+static size_t find_place(const struct places *p, str text)
 {
     return (size_t)(uintptr_t)map_get(&p->at, text);
 }
@@ -120,7 +120,7 @@ struct json *strategic_arrange(struct strategic *w, const struct strategic_field
         str text;
         if (!element_text(w, field->key, list->items[i], &text))
             return NULL;
-        size_t rank = place(&ordered, text), at = place(&live, text);
+        size_t rank = find_place(&ordered, text), at = find_place(&live, text);
         struct ranked item = { rank ? rank : at, i, at, list->items[i] };
         if (rank)
             patch_items[n_patch++] = item;
@@ -172,7 +172,7 @@ struct json *strategic_delete(struct strategic *w, struct json *live, const stru
     auto_places struct places going = places_of(w, scalars.key, gone);
     struct json *kept = json_new_arr(w->arena);
     for (size_t i = 0; i < live->n; i++)
-        if (!is_scalar(live->items[i]) || !place(&going, scalar_text(w, live->items[i])))
+        if (!is_scalar(live->items[i]) || !find_place(&going, scalar_text(w, live->items[i])))
             json_push(w->arena, kept, live->items[i]);
     return kept;
 }
@@ -225,8 +225,8 @@ static bool split_one(struct strategic *w, str key, struct json *item, struct sp
     return true;
 }
 
-static struct json *without(struct strategic *w, str key, const struct json *list,
-                            const struct map *gone)
+static struct json *remove_keys(struct strategic *w, str key, const struct json *list,
+                                const struct map *gone)
 {
     struct json *kept = json_new_arr(w->arena);
     for (size_t i = 0; i < list->n; i++) {
@@ -251,7 +251,7 @@ static struct json *merge_elements(struct strategic *w, const struct strategic_f
         str text;
         if (!element_text(w, field->key, plain->items[i], &text))
             return NULL;
-        size_t found = place(&at, text);
+        size_t found = find_place(&at, text);
         if (!found) {
             json_push(w->arena, merged, strategic_as_is(w->arena, plain->items[i]));
             map_put(&at.at, text, (void *)(uintptr_t)merged->n);
@@ -284,7 +284,7 @@ static struct json *merge_maps(struct strategic *w, const struct strategic_field
     }
     struct split s;
     bool fine = split_patch(w, field->key, patch, &s);
-    struct json *server = fine ? without(w, field->key, live, &s.gone) : NULL;
+    struct json *server = fine ? remove_keys(w, field->key, live, &s.gone) : NULL;
     map_done(&s.gone);
     if (!fine)
         return NULL;
@@ -305,7 +305,7 @@ struct json *strategic_server_order(struct strategic *w, const struct strategic_
     struct split s;
     bool fine = split_patch(w, field->key, patch, &s);
     if (fine)
-        order = without(w, field->key, order, &s.gone);
+        order = remove_keys(w, field->key, order, &s.gone);
     map_done(&s.gone);
     if (!fine)
         return NULL;
@@ -315,7 +315,7 @@ struct json *strategic_server_order(struct strategic *w, const struct strategic_
         str text;
         if (!element_text(w, field->key, s.plain->items[i], &text))
             return NULL;
-        if (place(&at, text))
+        if (find_place(&at, text))
             continue;
         json_push(w->arena, order, s.plain->items[i]);
         map_put(&at.at, text, (void *)(uintptr_t)order->n);

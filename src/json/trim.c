@@ -61,7 +61,7 @@ static inline int count_bits(uint64_t x)
 }
 
 /* Sets every bit from an odd quote to the next one: the inside of strings. */
-static inline uint64_t between(uint64_t quotes)
+static inline uint64_t inside_quotes(uint64_t quotes)
 {
     quotes ^= quotes << 1;
     quotes ^= quotes << 2;
@@ -100,7 +100,7 @@ static inline uint64_t real_quotes(struct nesting *n, const char *block)
  * here. */
 static size_t nested_bytes(struct nesting *n, const char *block)
 {
-    uint64_t text = between(real_quotes(n, block)) ^ (n->in_text ? UINT64_MAX : 0);
+    uint64_t text = inside_quotes(real_quotes(n, block)) ^ (n->in_text ? UINT64_MAX : 0);
     uint64_t opens = bits_of(block, '{', 0x20) & ~text, closes = bits_of(block, '}', 0x20) & ~text;
     int closing = count_bits(closes);
     n->in_text = text >> (BLOCK - 1);

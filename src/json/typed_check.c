@@ -32,8 +32,8 @@ static int typed_fail(struct check *c, const struct place *at, const char *what,
     return err_set(c->e, EBADMSG, "%.300s: %s%.150s", buf_str(&path).p, what, detail);
 }
 
-static int wrong(struct check *c, const char *expected, const struct json *v,
-                 const struct place *at)
+static int fail_type(struct check *c, const char *expected, const struct json *v,
+                     const struct place *at)
 {
     static const char *const go_types[] = {
         "nil", "bool", "int64", "float64", "string", "[]interface {}", "map[string]interface {}"
@@ -47,14 +47,14 @@ static int check_scalar(struct check *c, const struct shape *s, const struct jso
     bool number = v->type == JSON_INT || v->type == JSON_REAL;
     switch (s->scalar) {
     case SHAPE_NUMBER:
-        return number ? 0 : wrong(c, "expected numeric (int or float), got ", v, at);
+        return number ? 0 : fail_type(c, "expected numeric (int or float), got ", v, at);
     case SHAPE_STRING:
-        return v->type == JSON_STR ? 0 : wrong(c, "expected string, got ", v, at);
+        return v->type == JSON_STR ? 0 : fail_type(c, "expected string, got ", v, at);
     case SHAPE_BOOLEAN:
-        return v->type == JSON_BOOL ? 0 : wrong(c, "expected boolean, got ", v, at);
+        return v->type == JSON_BOOL ? 0 : fail_type(c, "expected boolean, got ", v, at);
     default:
         return v->type == JSON_ARR || v->type == JSON_OBJ
-                   ? wrong(c, "expected any scalar, got ", v, at)
+                   ? fail_type(c, "expected any scalar, got ", v, at)
                    : 0;
     }
 }
@@ -85,7 +85,7 @@ static int check_list(struct check *c, const struct shape *s, const struct json 
                       const struct place *at)
 {
     if (v->type != JSON_ARR)
-        return wrong(c, "expected list, got ", v, at);
+        return fail_type(c, "expected list, got ", v, at);
     bool granular = s->list != SHAPE_ATOMIC_LIST;
     int result = granular ? check_elements(c, s, v, at) : 0;
     for (uint32_t i = 0; i < v->n && result == 0; i++) {
@@ -102,7 +102,7 @@ static int check_map(struct check *c, const struct shape *s, const struct json *
                      const struct place *at)
 {
     if (v->type != JSON_OBJ)
-        return wrong(c, "expected map, got ", v, at);
+        return fail_type(c, "expected map, got ", v, at);
     int result = 0;
     for (uint32_t i = 0; i < v->n && result == 0; i++) {
         struct place below = { at, fieldset_name(v->members[i].key) };

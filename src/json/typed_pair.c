@@ -58,7 +58,7 @@ static const struct json *find_member(const struct finder *f, str key)
     return found ? (*found)->value : NULL;
 }
 
-static const struct json *as(const struct json *v, enum json_type type)
+static const struct json *if_type(const struct json *v, enum json_type type)
 {
     return json_is(v, type) ? v : NULL;
 }
@@ -192,9 +192,9 @@ static unsigned compare_as(struct arena *a, const struct shape *s, const struct 
     if (typed_is_leaf(s, old, new))
         return !old ? ADDED : !new ? REMOVED : json_eq(old, new) ? 0 : MODIFIED;
     if (s->kind == SHAPE_LIST)
-        compare_lists(a, s, as(old, JSON_ARR), as(new, JSON_ARR), below);
+        compare_lists(a, s, if_type(old, JSON_ARR), if_type(new, JSON_ARR), below);
     else
-        compare_maps(a, s, as(old, JSON_OBJ), as(new, JSON_OBJ), below);
+        compare_maps(a, s, if_type(old, JSON_OBJ), if_type(new, JSON_OBJ), below);
     return !old ? ADDED : !new ? REMOVED : 0;
 }
 
@@ -338,11 +338,11 @@ static struct json *merge(struct arena *a, const struct shape *shape, const stru
         return json_copy(a, over ? over : base);
     if (s->kind == SHAPE_OBJ) {
         struct json *map = json_new_obj(a);
-        merge_maps(a, s, as(base, JSON_OBJ), as(over, JSON_OBJ), map);
+        merge_maps(a, s, if_type(base, JSON_OBJ), if_type(over, JSON_OBJ), map);
         return map;
     }
     struct json *list = json_new_arr(a);
-    struct weave w = { .base = as(base, JSON_ARR), .over = as(over, JSON_ARR) };
+    struct weave w = { .base = if_type(base, JSON_ARR), .over = if_type(over, JSON_ARR) };
     pair_up(a, s, &w);
     seek_shared(&w, 0);
     weave_lists(a, s, &w, list);

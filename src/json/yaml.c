@@ -79,7 +79,7 @@ static struct json *anchor_close(struct reader *r, str name, struct json *tree)
     return tree;
 }
 
-static struct json *alias(struct reader *r)
+static struct json *read_alias(struct reader *r)
 {
     str name = str_c((const char *)r->event.data.alias.anchor);
     struct json *tree = map_get(&r->anchors, name);
@@ -116,7 +116,7 @@ static bool merge_one(struct reader *r, struct mapping *m, const struct json *fr
 }
 
 /* In a list, earlier mappings take precedence: they are merged last. */
-static bool merge(struct reader *r, struct mapping *m, const struct json *from)
+static bool merge_mapping(struct reader *r, struct mapping *m, const struct json *from)
 {
     if (!json_is(from, JSON_ARR))
         return merge_one(r, m, from);
@@ -160,7 +160,7 @@ static size_t path_key(struct reader *r, str key)
 }
 
 /* The current event is the first of a key; parses key and value. */
-static bool entry(struct reader *r, struct mapping *m, size_t depth)
+static bool read_entry(struct reader *r, struct mapping *m, size_t depth)
 {
     bool merges = is_merge_key(&r->event);
     struct json *key = read_node(r, depth);
@@ -175,12 +175,12 @@ static bool entry(struct reader *r, struct mapping *m, size_t depth)
         return false;
     r->path.n = before;
     if (merges)
-        return merge(r, m, value);
+        return merge_mapping(r, m, value);
     mapping_put(r, m, name, value);
     return true;
 }
 
-static bool fits(struct reader *r, size_t n)
+static bool check_member_count(struct reader *r, size_t n)
 {
     if (!r->limits->members || n <= r->limits->members)
         return true;
@@ -189,20 +189,20 @@ static bool fits(struct reader *r, size_t n)
     return false;
 }
 
-static struct json *mapping(struct reader *r, size_t depth)
+static struct json *read_mapping(struct reader *r, size_t depth)
 {
     str anchor;
     anchor_open(r, r->event.data.mapping_start.anchor, &anchor);
     struct mapping m = { .obj = json_new_obj(r->arena) };
     bool fine = next_event(r);
     while (fine && r->event.type != YAML_MAPPING_END_EVENT)
-        fine = entry(r, &m, depth) && fits(r, m.obj->n) && next_event(r);
+        fine = read_entry(r, &m, depth) && check_member_count(r, m.obj->n) && next_event(r);
     return fine ? anchor_close(r, anchor, m.obj) : NULL;
 }
 
 /* ---- the rest */
 
-static struct json *sequence(struct reader *r, size_t depth)
+static struct json *read_sequence(struct reader *r, size_t depth)
 {
     str anchor;
     anchor_open(r, r->event.data.sequence_start.anchor, &anchor);
@@ -220,7 +220,7 @@ static struct json *sequence(struct reader *r, size_t depth)
             return NULL;
         r->path.n = before;
         json_push(r->arena, list, item);
-        if (!fits(r, list->n))
+        if (!check_member_count(r, list->n))
             return NULL;
     }
 }
@@ -241,7 +241,7 @@ static bool tag_takes(str tag, const struct json *v)
     return str_eq(tag, S("bool")) ? v->type == JSON_BOOL : v->type == JSON_NULL;
 }
 
-static struct json *tagged(struct reader *r, str tag, str text)
+static struct json *read_tagged(struct reader *r, str tag, str text)
 {
     if (str_eq(tag, S("binary")))
         return fail_at(r, "!!binary is not supported; write the base64 text without the tag");
@@ -252,7 +252,7 @@ static struct json *tagged(struct reader *r, str tag, str text)
     return v && tag_takes(tag, v) ? v : fail_at(r, "the value does not match its tag");
 }
 
-static struct json *unsayable(struct reader *r, str text)
+static struct json *read_non_finite(struct reader *r, str text)
 {
     if (!r->limits->non_finite)
         return fail_at(r, "JSON cannot represent infinity and not-a-number");
@@ -260,17 +260,17 @@ static struct json *unsayable(struct reader *r, str text)
     return json_new_real(r->arena, nan ? (double)NAN : text.p[0] == '-' ? -HUGE_VAL : HUGE_VAL);
 }
 
-static struct json *scalar(struct reader *r)
+static struct json *read_scalar(struct reader *r)
 {
     str text = { (const char *)r->event.data.scalar.value, r->event.data.scalar.length };
     str anchor;
     anchor_open(r, r->event.data.scalar.anchor, &anchor);
     struct json *v;
     if (r->event.data.scalar.tag)
-        v = tagged(r, short_tag(r->event.data.scalar.tag), text);
+        v = read_tagged(r, short_tag(r->event.data.scalar.tag), text);
     else if (r->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
         v = json_new_str(r->arena, text);
-    else if (!(v = yaml_resolve(r->arena, text)) && !(v = unsayable(r, text)))
+    else if (!(v = yaml_resolve(r->arena, text)) && !(v = read_non_finite(r, text)))
         return NULL;
     return anchor_close(r, anchor, v);
 }
@@ -279,14 +279,14 @@ static struct json *read_node(struct reader *r, size_t depth)
 {
     switch (r->event.type) {
     case YAML_ALIAS_EVENT:
-        return alias(r);
+        return read_alias(r);
     case YAML_SCALAR_EVENT:
-        return scalar(r);
+        return read_scalar(r);
     case YAML_SEQUENCE_START_EVENT:
     case YAML_MAPPING_START_EVENT:
         if (depth < r->depth_max)
-            return r->event.type == YAML_MAPPING_START_EVENT ? mapping(r, depth + 1)
-                                                             : sequence(r, depth + 1);
+            return r->event.type == YAML_MAPPING_START_EVENT ? read_mapping(r, depth + 1)
+                                                             : read_sequence(r, depth + 1);
         err_set(r->e, E2BIG, "YAML is nested more than %zu levels deep at line %zu", r->depth_max,
                 r->event.start_mark.line + 1);
         return NULL;
@@ -296,7 +296,7 @@ static struct json *read_node(struct reader *r, size_t depth)
 }
 
 /* The next document, or NULL with a result of 0 at the end of the stream. */
-static int document(struct reader *r, struct json **ret)
+static int read_document(struct reader *r, struct json **ret)
 {
     *ret = NULL;
     map_done(&r->anchors);
@@ -344,9 +344,9 @@ int yaml_parse_limited(struct arena *a, str text, const struct json_limits *limi
     if (result < 0)
         return result;
     struct json *tree = NULL, *another = NULL;
-    result = document(&r, &tree);
+    result = read_document(&r, &tree);
     if (result == 0 && tree)
-        result = document(&r, &another);
+        result = read_document(&r, &another);
     if (result == 0 && another)
         result = err_set(r.e, EINVAL, "the YAML has more than one document, expected one");
     reader_done(&r);
@@ -375,7 +375,7 @@ int yaml_parse_all(struct arena *a, str text, const struct json_limits *limits, 
     int result = reader_init(&r, a, text, limits);
     if (result < 0)
         return result;
-    while ((result = document(&r, &one)) == 0 && one)
+    while ((result = read_document(&r, &one)) == 0 && one)
         if (one->type != JSON_NULL)
             json_push(a, all, one);
     reader_done(&r);

@@ -56,7 +56,7 @@ static unsigned take_base(str *digits)
 
 /* An integer in Go's notation; above 63 bits it is a real, as in JSON, and above 64 not an
  * integer. */
-static struct json *integer(struct arena *a, str text)
+static struct json *read_integer(struct arena *a, str text)
 {
     bool negative = text.n && text.p[0] == '-';
     if (text.n && (text.p[0] == '-' || text.p[0] == '+'))
@@ -110,7 +110,7 @@ static bool is_real(str text)
 }
 
 /* Go prints 3.0 as 3 when Kubernetes converts YAML to JSON, so a whole real is an integer. */
-static struct json *real(struct arena *a, const char *text)
+static struct json *read_real(struct arena *a, const char *text)
 {
     double value = strtod(text, NULL);
     if (!isfinite(value))
@@ -120,7 +120,7 @@ static struct json *real(struct arena *a, const char *text)
     return json_new_real(a, value);
 }
 
-static struct json *number(struct arena *a, str text)
+static struct json *read_number(struct arena *a, str text)
 {
     char plain[NUMBER_MAX + 1];
     size_t n = 0;
@@ -130,9 +130,9 @@ static struct json *number(struct arena *a, str text)
         if (text.p[i] != '_')
             plain[n++] = text.p[i];
     plain[n] = '\0';
-    struct json *v = integer(a, (str){ plain, n });
+    struct json *v = read_integer(a, (str){ plain, n });
     if (!v && is_real((str){ plain, n }))
-        v = real(a, plain);
+        v = read_real(a, plain);
     return v;
 }
 
@@ -157,6 +157,6 @@ struct json *yaml_resolve(struct arena *a, str text)
             return NULL;
     }
     if (is_digit(text.p[0]) || strchr("+-.", text.p[0]))
-        v = number(a, text);
+        v = read_number(a, text);
     return v ? v : json_new_str(a, text);
 }

@@ -11,7 +11,7 @@ static void write_node(struct buf *out, const struct json *v, int indent);
 /* ---- text */
 
 /* Non-ASCII characters that YAML treats as line breaks or that must be escaped. */
-static size_t awkward(str text, size_t at)
+static size_t escape_index(str text, size_t at)
 {
     static const char *const sequences[] = { "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9",
                                              "\xef\xbb\xbf" };
@@ -22,18 +22,19 @@ static size_t awkward(str text, size_t at)
     return c1 ? countof(sequences) + 1 : 0;
 }
 
-static bool printable(str text, bool lines)
+static bool is_printable(str text, bool lines)
 {
     for (size_t i = 0; i < text.n; i++) {
         unsigned char c = (unsigned char)text.p[i];
-        if ((c < 0x20 && !(lines && c == '\n')) || c == 0x7f || (c >= 0x80 && awkward(text, i)))
+        if ((c < 0x20 && !(lines && c == '\n')) || c == 0x7f ||
+            (c >= 0x80 && escape_index(text, i)))
             return false;
     }
     return true;
 }
 
 /* Text that other parsers could read as a number or a date. */
-static bool numberlike(str text)
+static bool looks_like_number(str text)
 {
     if (!text.n || !strchr("0123456789+-.", text.p[0]))
         return false;
@@ -43,9 +44,9 @@ static bool numberlike(str text)
     return true;
 }
 
-static bool plain(str text)
+static bool can_be_plain(str text)
 {
-    if (!text.n || text.n > 1000 || !printable(text, false) || numberlike(text))
+    if (!text.n || text.n > 1000 || !is_printable(text, false) || looks_like_number(text))
         return false;
     if (strchr("-?:,[]{}#&*!|>'\"%@` =<~", text.p[0]) || text.p[text.n - 1] == ' ' ||
         text.p[text.n - 1] == ':')
@@ -65,7 +66,7 @@ static void write_quoted(struct buf *out, str text)
     json_write_text(&quoted, text);
     str q = buf_str(&quoted);
     for (size_t i = 0; i < q.n; i++) {
-        size_t kind = (unsigned char)q.p[i] >= 0x80 ? awkward(q, i) : 0;
+        size_t kind = (unsigned char)q.p[i] >= 0x80 ? escape_index(q, i) : 0;
         if (q.p[i] == 0x7f) {
             buf_put(out, S("\\x7f"));
         } else if (!kind) {
@@ -82,7 +83,7 @@ static void write_quoted(struct buf *out, str text)
 static bool literal(str text)
 {
     return text.n && text.n <= 1 << 20 && str_find_char(text, '\n') != SIZE_MAX &&
-           printable(text, true) && !strchr(" \n", text.p[0]);
+           is_printable(text, true) && !strchr(" \n", text.p[0]);
 }
 
 /* "|" keeps one final newline, "|-" none and "|+" all of them. */
@@ -102,7 +103,7 @@ static void write_literal(struct buf *out, str text, int indent)
 
 static void write_text(struct buf *out, str text, int indent)
 {
-    if (plain(text))
+    if (can_be_plain(text))
         buf_put(out, text);
     else if (literal(text))
         write_literal(out, text, indent);
@@ -124,7 +125,7 @@ static void line_start(struct buf *out, int indent)
 
 static void write_key(struct buf *out, str key)
 {
-    if (plain(key))
+    if (can_be_plain(key))
         buf_put(out, key);
     else
         write_quoted(out, key);

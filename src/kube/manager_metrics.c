@@ -26,7 +26,7 @@ static const struct metric_spec cache_specs[MANAGER_CACHE_FAMILIES] = {
                    { "group", "resource" } },
 };
 
-static struct metric *series(struct manager_cache *c, size_t family)
+static struct metric *cache_metric(struct manager_cache *c, size_t family)
 {
     const struct resource *r = cache_spec(c->cache)->resource;
     return METRIC(c->m->cache_families[family], str_c(r->group), str_c(r->plural));
@@ -35,14 +35,14 @@ static struct metric *series(struct manager_cache *c, size_t family)
 static void collect_cache(struct manager_cache *c)
 {
     struct listwatch_stats now = c->listwatch ? *listwatch_stats(c->listwatch) : c->reported;
-    metric_add(series(c, EVENTS), (double)(now.events - c->reported.events));
-    metric_add(series(c, LISTS), (double)(now.lists - c->reported.lists));
-    metric_add(series(c, FAILURES), (double)(now.failures - c->reported.failures));
+    metric_add(cache_metric(c, EVENTS), (double)(now.events - c->reported.events));
+    metric_add(cache_metric(c, LISTS), (double)(now.lists - c->reported.lists));
+    metric_add(cache_metric(c, FAILURES), (double)(now.failures - c->reported.failures));
     c->reported = now;
     /* several caches may be of one resource: they share its gauges */
     struct cache_sizes sizes = cache_sizes(c->cache);
-    metric_add(series(c, OBJECTS), (double)sizes.records);
-    metric_add(series(c, BYTES), (double)sizes.bytes);
+    metric_add(cache_metric(c, OBJECTS), (double)sizes.records);
+    metric_add(cache_metric(c, BYTES), (double)sizes.bytes);
 }
 
 /* Gauges start from zero at each read, because several caches of one resource add to the same series. */
@@ -50,8 +50,8 @@ static void collect_metrics(void *context)
 {
     struct manager *m = context;
     for (struct manager_cache *c = m->caches; c; c = c->next) {
-        metric_set(series(c, OBJECTS), 0);
-        metric_set(series(c, BYTES), 0);
+        metric_set(cache_metric(c, OBJECTS), 0);
+        metric_set(cache_metric(c, BYTES), 0);
     }
     for (struct manager_cache *c = m->caches; c; c = c->next)
         collect_cache(c);

@@ -137,8 +137,8 @@ static const struct market_advice_pod *choose_pod(const struct market_advice_vie
     return best;
 }
 
-static void add(const struct market_advice_view *v, market_advice_list *advices,
-                struct market_advice one)
+static void add_advice(const struct market_advice_view *v, market_advice_list *advices,
+                       struct market_advice one)
 {
     if (advices->n >= MARKET_ADVICES_MAX)
         return;
@@ -158,21 +158,22 @@ static void advise_move(const struct market_advice_view *v, market_advice_list *
     if (!pod)
         return;
     int64_t lacks = -from->spare_milli, gain = MIN(lacks, pod->bid_max_milli);
-    add(v, advices,
-        (struct market_advice){
-            .kind = MARKET_ADVICE_MOVE,
-            .ns = pod->ns,
-            .name = pod->name,
-            .object = S("Pod"),
-            .node = from->name,
-            .target = to->name,
-            .gain_milli = gain,
-            .reason = arena_printf(a,
-                                   "node " STR_FMT " lacks %lldm (price %.2f), node " STR_FMT
-                                   " has %lldm free; moving this pod would free %lldm",
-                                   STR_ARG(from->name), (long long)lacks, from->price,
-                                   STR_ARG(to->name), (long long)to->spare_milli, (long long)gain),
-        });
+    add_advice(v, advices,
+               (struct market_advice){
+                   .kind = MARKET_ADVICE_MOVE,
+                   .ns = pod->ns,
+                   .name = pod->name,
+                   .object = S("Pod"),
+                   .node = from->name,
+                   .target = to->name,
+                   .gain_milli = gain,
+                   .reason =
+                       arena_printf(a,
+                                    "node " STR_FMT " lacks %lldm (price %.2f), node " STR_FMT
+                                    " has %lldm free; moving this pod would free %lldm",
+                                    STR_ARG(from->name), (long long)lacks, from->price,
+                                    STR_ARG(to->name), (long long)to->spare_milli, (long long)gain),
+               });
 }
 
 static void advise_workload(const struct market_advice_view *v, market_advice_list *advices,
@@ -181,7 +182,8 @@ static void advise_workload(const struct market_advice_view *v, market_advice_li
 {
     if (is_known(advices, kind, w->ns, w->name, v->now_s))
         return;
-    add(v, advices,
+    add_advice(
+        v, advices,
         (struct market_advice){
             .kind = kind, .ns = w->ns, .name = w->name, .object = w->kind, .reason = reason });
 }
@@ -207,12 +209,12 @@ static void advise_more(const struct market_advice_view *v, market_advice_list *
         hot += v->nodes[i].hot;
     if (hot && 3 * hot >= 2 * v->node_n &&
         !is_known(advices, MARKET_ADVICE_ADD_NODE, S(""), S(""), v->now_s))
-        add(v, advices,
-            (struct market_advice){
-                .kind = MARKET_ADVICE_ADD_NODE,
-                .object = S("Node"),
-                .reason = arena_printf(a, "%zu of %zu nodes have lacked CPU for ten minutes", hot,
-                                       v->node_n) });
+        add_advice(v, advices,
+                   (struct market_advice){
+                       .kind = MARKET_ADVICE_ADD_NODE,
+                       .object = S("Node"),
+                       .reason = arena_printf(a, "%zu of %zu nodes have lacked CPU for ten minutes",
+                                              hot, v->node_n) });
 }
 
 static void advise_less(const struct market_advice_view *v, market_advice_list *advices,

@@ -1,6 +1,6 @@
 /* The shell around market_advice_core: see market_cluster.h.
  *
- *      report(), every 60 s
+ *      reconcile_report(), every 60 s
  *        gather_nodes()       allocatable CPU, whether pods may be placed there
  *        gather_pods()        what their agents wrote: bids, usage, the node's price and capacity
  *        gather_hpas()        which workloads are at maxReplicas
@@ -280,7 +280,7 @@ static void apply_memory(struct market_cluster *c, struct gathered *g, int64_t n
 }
 
 /* Does the node have every label that the pod selects? */
-static bool fits(void *context, size_t pod, size_t node)
+static bool has_selected_labels(void *context, size_t pod, size_t node)
 {
     const struct gathered *g = context;
     const struct labels *wanted = g->pod_records.at[pod]->node_selector,
@@ -428,8 +428,8 @@ static void write_report(struct reconcile *r, const struct market_status_record 
 }
 
 /* Events of new recommendations, and metrics of all. */
-static void publish(struct market_cluster *c, const struct gathered *g,
-                    const market_advice_list *list)
+static void publish_advices(struct market_cluster *c, const struct gathered *g,
+                            const market_advice_list *list)
 {
     int counts[MARKET_ADVICE_KIND_N][MARKET_ADVICE_STATE_N] = { 0 };
     for (size_t i = 0; i < list->n; i++) {
@@ -456,7 +456,7 @@ static void publish(struct market_cluster *c, const struct gathered *g,
         metric_set(METRIC(c->prices, g->nodes.at[i].name), g->nodes.at[i].price);
 }
 
-static struct reconciled report(struct reconcile *r)
+static struct reconciled reconcile_report(struct reconcile *r)
 {
     struct market_cluster *c = r->context;
     struct gathered g = { .a = r->arena };
@@ -477,10 +477,10 @@ static struct reconciled report(struct reconcile *r)
                                        .workloads = g.workloads.at,
                                        .workload_n = g.workloads.n,
                                        .now_s = r->now_ns / NS_PER_S,
-                                       .fits = fits,
+                                       .fits = has_selected_labels,
                                        .context = &g };
     market_advice_update(&view, &list, r->arena);
-    publish(c, &g, &list);
+    publish_advices(c, &g, &list);
     bool news = old || list.n || (g.pods.n && g.nodes.n > 1); /* one node alone is no news */
     if (news && !cache_absent(c->reports))
         write_report(r, old, old_status, make_status(r->arena, &g, &list));
@@ -496,7 +496,7 @@ static struct reconciled report(struct reconcile *r)
     return reconciled_after(old || !news ? report_ns : 2 * NS_PER_S);
 }
 
-/* The object's own changes are those of report(). */
+/* The object's own changes are those of reconcile_report(). */
 static void on_report_changed(struct controller *c, const struct record *old,
                               const struct record *now)
 {
@@ -545,10 +545,11 @@ int market_cluster_start(struct manager *manager, struct cache *allocations, str
                                                       .help = "Shadow price, mean of ten minutes",
                                                       .kind = METRIC_GAUGE,
                                                       .labels = { "node" } });
-    c->controller = manager_controller(manager, &(struct controller_spec){ .name = "market-cluster",
-                                                                           .reconcile = report,
-                                                                           .context = c,
-                                                                           .workers = 1 });
+    c->controller =
+        manager_controller(manager, &(struct controller_spec){ .name = "market-cluster",
+                                                               .reconcile = reconcile_report,
+                                                               .context = c,
+                                                               .workers = 1 });
     controller_watch(c->controller, allocations, on_allocation_changed);
     controller_watch(c->controller, c->reports, on_report_changed);
     return 0;

@@ -79,7 +79,7 @@ const char *memory_action_name(enum memory_action action)
     return names[action];
 }
 
-static struct memory_change keep(const struct memory_state *s, const char *reason)
+static struct memory_change keep_limit(const struct memory_state *s, const char *reason)
 {
     return (struct memory_change){ s->limit, s->request, MEMORY_KEEP, reason };
 }
@@ -102,10 +102,10 @@ static int64_t request_below(const struct memory_state *s, int64_t limit, int64_
     return s->qos == MEMORY_GUARANTEED ? limit : MIN(limit - MIB, wanted);
 }
 
-static struct memory_change grow(const struct memory_state *s)
+static struct memory_change grow_limit(const struct memory_state *s)
 {
     if (s->room < 0 || 20 * clamp_bytes(s->room) < s->limit)
-        return keep(s, "NoRoom");
+        return keep_limit(s, "NoRoom");
     int64_t limit = MIN(s->want, s->limit + clamp_bytes(s->room));
     int64_t wanted = s->hpa_memory ? s->request : MAX(s->request, s->need);
     return (struct memory_change){ limit, request_below(s, limit, wanted), MEMORY_GROW, "Need" };
@@ -124,12 +124,12 @@ static struct memory_change move_request(const struct memory_state *s)
     int64_t target = MIN(s->limit - MIB, s->need);
     if (s->hpa_memory || s->qos == MEMORY_GUARANTEED || s->known_s < HOUR_S ||
         s->since_change_s < CHANGE_INTERVAL_S)
-        return keep(s, "Enough");
+        return keep_limit(s, "Enough");
     if (target > s->request)
         target = MIN(target, s->request + clamp_bytes(s->room));
     int64_t difference = target > s->request ? target - s->request : s->request - target;
     if (difference <= MAX(32 * MIB, s->request / 10) || target <= 0)
-        return keep(s, "Enough");
+        return keep_limit(s, "Enough");
     return (struct memory_change){ s->limit, target, MEMORY_REQUEST, "Need" };
 }
 
@@ -137,9 +137,9 @@ struct memory_change memory_settle(const struct memory_state *s)
 {
     const char *obstacle = find_obstacle(s);
     if (obstacle)
-        return keep(s, obstacle);
+        return keep_limit(s, obstacle);
     if (100 * s->want > 102 * s->limit + 100 * MIB)
-        return grow(s);
+        return grow_limit(s);
     if (can_shrink(s)) {
         int64_t least = MAX(percent(s->limit, 90), memory_guarded(s->working_set));
         int64_t limit = MAX(s->want, least);

@@ -11,7 +11,7 @@ enum { TRACK_HOUR_S = 3600, TRACK_DAY_S = 86400 };
 /* ---- one container */
 
 /* Moves the ring so that [0] is the present period. */
-static void shift(int64_t *ring, int64_t n, int64_t periods)
+static void shift_ring(int64_t *ring, int64_t n, int64_t periods)
 {
     for (int64_t i = n; i-- > 0 && periods > 0;)
         ring[i] = i >= periods ? ring[i - periods] : 0;
@@ -33,8 +33,8 @@ static void note_recent(struct memory_track *t, int64_t now_s, int64_t working_s
 void memory_track_sample(struct memory_track *t, int64_t now_s, int64_t working_set, double psi)
 {
     if (t->first_s) {
-        shift(t->hourly, MEMORY_HOURS, now_s / TRACK_HOUR_S - t->read_s / TRACK_HOUR_S);
-        shift(t->daily, MEMORY_DAYS, now_s / TRACK_DAY_S - t->read_s / TRACK_DAY_S);
+        shift_ring(t->hourly, MEMORY_HOURS, now_s / TRACK_HOUR_S - t->read_s / TRACK_HOUR_S);
+        shift_ring(t->daily, MEMORY_DAYS, now_s / TRACK_DAY_S - t->read_s / TRACK_DAY_S);
     } else {
         t->first_s = now_s;
     }
@@ -69,7 +69,7 @@ static double slope_of(const struct memory_track *t)
     return seconds > 0 ? (double)(t->recent[last] - t->recent[0]) / (double)seconds : 0;
 }
 
-static int64_t since(int64_t then_s, int64_t now_s)
+static int64_t seconds_since(int64_t then_s, int64_t now_s)
 {
     return then_s ? MAX(now_s - then_s, (int64_t)0) : MEMORY_NEVER;
 }
@@ -81,7 +81,7 @@ struct memory_bid memory_track_bid(const struct memory_track *t, int64_t now_s, 
                                                 .need = memory_track_need(t),
                                                 .psi = t->psi,
                                                 .slope = slope_of(t),
-                                                .since_oom_s = since(t->oom_s, now_s),
+                                                .since_oom_s = seconds_since(t->oom_s, now_s),
                                                 .limit_at_oom = t->limit_at_oom });
 }
 
@@ -129,15 +129,15 @@ static struct memory_change settle_container(const struct memory_node *node,
         .shrink = c->shrink && !node->requests_only,
         .kubernetes_minor = node->kubernetes_minor,
         .known_s = t->first_s ? node->now_s - t->first_s : 0,
-        .since_change_s = since(t->changed_s, node->now_s),
-        .since_oom_s = since(t->oom_s, node->now_s),
-        .since_psi_s = since(t->pressed_s, node->now_s),
+        .since_change_s = seconds_since(t->changed_s, node->now_s),
+        .since_oom_s = seconds_since(t->oom_s, node->now_s),
+        .since_psi_s = seconds_since(t->pressed_s, node->now_s),
         .hpa_memory = c->hpa_memory,
     });
 }
 
-static void decide(struct memory_node *node, struct memory_container *c, int64_t *room,
-                   int64_t *request_room)
+static void decide_container(struct memory_node *node, struct memory_container *c, int64_t *room,
+                             int64_t *request_room)
 {
     c->change = (struct memory_change){ c->limit, c->request, MEMORY_KEEP, "Applying" };
     if (c->busy)
@@ -165,5 +165,5 @@ void memory_round(struct memory_node *node, struct memory_container *containers,
     for (int urgent = 1; urgent >= 0; urgent--)
         for (size_t i = 0; i < n; i++)
             if (containers[i].bid.urgent == urgent)
-                decide(node, &containers[i], &room, &request_room);
+                decide_container(node, &containers[i], &room, &request_room);
 }

@@ -189,7 +189,7 @@ static int read_token(struct prom_client *c, err_t *e)
     return r;
 }
 
-static void authorize(void *context, struct http_header_list *list)
+static void add_token(void *context, struct http_header_list *list)
 {
     struct prom_client *c = context;
     if (c->token_file)
@@ -222,7 +222,7 @@ int prom_client_new(struct loop *loop, const struct prom_client_options *o,
         r = uri_check_secret(o->url, e);
     struct http_client_options http = { .url = o->url,
                                         .tls = o->tls,
-                                        .authorize = authorize,
+                                        .authorize = add_token,
                                         .context = c,
                                         .max_connections = FRESH_MAX + SLOW_MAX + SUSPECT_MAX };
     if (r == 0)

@@ -55,7 +55,7 @@ static void free_retired(struct schedule_calendars *c, int64_t now_ns)
     }
 }
 
-static void retire(struct schedule_calendars *c, struct schedule_calendar *calendar)
+static void retire_calendar(struct schedule_calendars *c, struct schedule_calendar *calendar)
 {
     int64_t now_ns = loop_mono_ns(manager_loop(c->m));
     free_retired(c, now_ns);
@@ -142,7 +142,7 @@ static void drop_entry(struct schedule_calendars *c, struct schedule_calendar_en
 {
     auto_arena struct arena a = { 0 };
     map_del(&c->by_key, str_c(one->key));
-    retire(c, one->good);
+    retire_calendar(c, one->good);
     if (manager_leads(c->m) && keep_is_loaded(c->keep))
         keep_del(c->keep, kept_key(&a, one));
     free_entry(one);
@@ -186,7 +186,7 @@ static void on_map_change(void *context, const struct record *old, const struct 
     else if (schedule_calendar_parse(text, tz_get, &read, &e) < 0)
         report_broken(c, r, one, e.text);
     else {
-        retire(c, one->good);
+        retire_calendar(c, one->good);
         one->good = read;
         free(one->unkept);
         one->unkept = mem_dup(text.p, text.n);

@@ -123,8 +123,8 @@ static uint8_t next_weekdays(uint64_t days)
 }
 
 /* Are the window and the lines open at the same instants, from now on for some years? */
-static bool agrees(const struct schedule_trigger *window, const struct schedule_cron *start,
-                   const struct schedule_cron *end, int64_t now)
+static bool is_open_alike(const struct schedule_trigger *window, const struct schedule_cron *start,
+                          const struct schedule_cron *end, int64_t now)
 {
     int64_t at = now, until = now + YEARS_COMPARED * 366 * CIVIL_DAY_S;
     while (at < until) {
@@ -161,7 +161,7 @@ static bool find_window(const struct schedule_cron *start, const struct schedule
                                       .weekdays = (uint8_t)start->weekdays,
                                       .first_day = INT32_MIN,
                                       .last_day = INT32_MAX };
-    return agrees(ret, start, end, now);
+    return is_open_alike(ret, start, end, now);
 }
 
 static void set_lines(struct converter *c, struct json *trigger, str start, str end,

@@ -123,7 +123,7 @@ static bool last_fire(const struct schedule_view *v, struct fire *ret)
 
 /* ---- the window of a fire */
 
-static bool touches(const struct schedule_view *v, struct fire earlier, struct fire later)
+static bool touches_next(const struct schedule_view *v, struct fire earlier, struct fire later)
 {
     return wall_of(earlier) + v->trigger->duration_s >= wall_of(later) ||
            fire_end(v, earlier) >= fire_start(v, later);
@@ -142,7 +142,7 @@ static bool is_endless(const struct schedule_trigger *t)
 static int64_t walk_back(const struct schedule_view *v, struct fire f)
 {
     const struct schedule_trigger *t = v->trigger;
-    for (struct fire p; fire_before(v, f, &p) && touches(v, p, f);) {
+    for (struct fire p; fire_before(v, f, &p) && touches_next(v, p, f);) {
         f = p;
         if (t->line_gap_s <= t->duration_s)
             f.minute = schedule_cron_minute_after(t->cron, 0);
@@ -155,7 +155,7 @@ static int64_t walk_back(const struct schedule_view *v, struct fire f)
 static int64_t walk_ahead(const struct schedule_view *v, struct fire f)
 {
     const struct schedule_trigger *t = v->trigger;
-    for (struct fire n; fire_after(v, f, &n) && touches(v, f, n);) {
+    for (struct fire n; fire_after(v, f, &n) && touches_next(v, f, n);) {
         f = n;
         if (t->line_gap_s <= t->duration_s)
             f.minute = schedule_cron_minute_before(t->cron, DAY_MINUTES - 1);

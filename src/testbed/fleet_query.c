@@ -41,7 +41,7 @@ double fleet_query_ratio(const struct fleet *f, enum series_field a, enum series
     return below > 0 ? fleet_query_rate(f, a, range_s) / below : NAN;
 }
 
-static bool exists(const struct fleet_replica *r)
+static bool is_running(const struct fleet_replica *r)
 {
     return r->phase == FLEET_READY || r->phase == FLEET_DRAINING;
 }
@@ -52,7 +52,7 @@ double fleet_query_sum(const struct fleet *f, enum series_field field, size_t va
     double sum = NAN;
     for (size_t i = 0; i < f->replicas.n; i++) {
         const struct fleet_replica *r = f->replicas.at[i];
-        const struct series_scrape *x = exists(r) ? series_last(r->series) : NULL;
+        const struct series_scrape *x = is_running(r) ? series_last(r->series) : NULL;
         if (x && x->at_s >= fleet_now_s(f) - lookback_s &&
             (variant == FLEET_ALL_VARIANTS || r->variant == variant))
             add_known(&sum, x->field[field]);

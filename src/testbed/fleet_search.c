@@ -30,7 +30,7 @@ static struct fleet_score try_static(const struct search *s, size_t variant, int
                           NULL);
 }
 
-static bool attains(const struct search *s, size_t variant, int n)
+static bool attains_goal(const struct search *s, size_t variant, int n)
 {
     struct fleet_score score = try_static(s, variant, n, false);
     return !score.aborted && score.attained >= s->config->goal;
@@ -40,7 +40,7 @@ static bool attains(const struct search *s, size_t variant, int n)
 static int find_least(const struct search *s, size_t variant, int guess, int most)
 {
     int low = 0, high = MIN(MAX(guess, 1), most);
-    while (!attains(s, variant, high)) {
+    while (!attains_goal(s, variant, high)) {
         low = high;
         if (high == most)
             return 0;
@@ -50,7 +50,7 @@ static int find_least(const struct search *s, size_t variant, int guess, int mos
         int middle = low ? (low + high) / 2 : MAX(high * 3 / 4, 1);
         if (middle >= high)
             middle = high - 1;
-        if (attains(s, variant, middle))
+        if (attains_goal(s, variant, middle))
             high = middle;
         else
             low = middle;
@@ -84,7 +84,7 @@ static struct fleet_static find_cheapest(const struct search *s)
         int most = MIN(variant->max, REPLICAS_MAX);
         if (isfinite(cost) && variant->cost > 0)
             most = (int)fmin(most, ceil(cost / variant->cost) - 1);
-        if (most < 1 || (isfinite(cost) && !attains(s, v, most)))
+        if (most < 1 || (isfinite(cost) && !attains_goal(s, v, most)))
             continue;
         int n = find_least(s, v, guess_replicas(s, v), most);
         if (!n)

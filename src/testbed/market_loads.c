@@ -11,12 +11,12 @@
 
 #include <math.h>
 
-static struct plant_load constant(double cores)
+static struct plant_load constant_load(double cores)
 {
     return (struct plant_load){ .shape = PLANT_CONSTANT, .base = cores };
 }
 
-static double between(struct plant *p, double low, double high)
+static double random_between(struct plant *p, double low, double high)
 {
     return low + (high - low) * random_unit(&p->random);
 }
@@ -27,14 +27,14 @@ static void build_eight(struct plant *p, double cores)
 {
     static const int64_t limits[] = { 250, 250, 250, 250, 250, 250, 100, 2000 };
     const struct plant_load loads[] = {
-        constant(0.2),
-        constant(1.5),
+        constant_load(0.2),
+        constant_load(1.5),
         { .shape = PLANT_ON_OFF, .base = 1, .low = 0.05, .period_s = 60, .on_s = 10 },
-        constant(0.002),
+        constant_load(0.002),
         { .shape = PLANT_RAMP, .low = 0.1, .base = 1.5, .period_s = 900 },
         { .shape = PLANT_ABS_SINE, .base = 1, .period_s = 300 },
-        constant(1.8),
-        constant(0.05),
+        constant_load(1.8),
+        constant_load(0.05),
     };
     p->cores[0] = cores;
     for (size_t i = 0; i < countof(loads); i++)
@@ -57,11 +57,11 @@ static void build_many_idle(struct plant *p)
     for (int i = 0; i < 40; i++)
         plant_add(p,
                   (struct plant_load){ .shape = PLANT_ON_OFF,
-                                       .base = between(p, 0.03, 0.12),
+                                       .base = random_between(p, 0.03, 0.12),
                                        .low = 0.003,
                                        .period_s = 60,
                                        .on_s = 5,
-                                       .phase_s = between(p, 0, 60) },
+                                       .phase_s = random_between(p, 0, 60) },
                   50, 200);
     for (int k = 0; k < 4; k++)
         plant_add(p,
@@ -76,7 +76,7 @@ static void build_many_idle(struct plant *p)
 static void build_greedy(struct plant *p)
 {
     p->cores[0] = 2;
-    plant_add(p, constant(0.3), 200, 500)->min_cpu = 10000;
+    plant_add(p, constant_load(0.3), 200, 500)->min_cpu = 10000;
     for (int k = 0; k < 5; k++)
         plant_add(p,
                   (struct plant_load){ .shape = PLANT_SINE,
@@ -91,9 +91,9 @@ static void build_not_resizable(struct plant *p)
 {
     p->cores[0] = 8;
     for (int k = 0; k < 3; k++)
-        plant_add(p, constant(1.2), 200, 300)->fixed = true;
+        plant_add(p, constant_load(1.2), 200, 300)->fixed = true;
     for (int k = 0; k < 5; k++)
-        plant_add(p, constant(1.0 + 0.2 * k), 250, 500);
+        plant_add(p, constant_load(1.0 + 0.2 * k), 250, 500);
 }
 
 static void build_web_and_batch(struct plant *p)
@@ -105,7 +105,7 @@ static void build_web_and_batch(struct plant *p)
                       .shape = PLANT_SINE, .base = 0.55, .depth = 0.45 / 0.55, .period_s = 3600 },
                   250, 500);
     for (int k = 0; k < 3; k++) {
-        struct plant_load load = constant(0.75);
+        struct plant_load load = constant_load(0.75);
         load.waits = true;
         plant_add(p, load, 250, 1000)->elastic = true;
     }
@@ -115,14 +115,14 @@ static void build_restarts(struct plant *p)
 {
     p->cores[0] = 8;
     for (int k = 0; k < 6; k++) {
-        struct plant_pod *pod = plant_add(p, constant(0.25), 250, 500);
+        struct plant_pod *pod = plant_add(p, constant_load(0.25), 250, 500);
         pod->restart_every_s = 1200;
         pod->startup_work = 30;
         pod->startup_cores = 2.5;
         pod->boost_factor = 3;
     }
     for (int k = 0; k < 2; k++)
-        plant_add(p, constant(0.9), 500, 1000);
+        plant_add(p, constant_load(0.9), 500, 1000);
 }
 
 static void build_hot_cold(struct plant *p)
@@ -131,9 +131,9 @@ static void build_hot_cold(struct plant *p)
     for (int node = 0; node < 3; node++)
         p->cores[node] = 4;
     for (int k = 0; k < 8; k++)
-        plant_add(p, constant(0.5 + 0.05 * k), 250, 500);
+        plant_add(p, constant_load(0.5 + 0.05 * k), 250, 500);
     for (int k = 0; k < 6; k++)
-        plant_add(p, constant(0.25), 250, 500)->node = 1 + k / 3;
+        plant_add(p, constant_load(0.25), 250, 500)->node = 1 + k / 3;
 }
 
 struct memory_row {
@@ -162,7 +162,7 @@ static void build_memory_pods(struct plant *p, int64_t node_mib)
     p->cores[0] = 8;
     p->memory[0] = node_mib * mib;
     for (size_t i = 0; i < countof(rows); i++) {
-        struct plant_memory *m = &plant_add(p, constant(0.2), 250, 500)->memory;
+        struct plant_memory *m = &plant_add(p, constant_load(0.2), 250, 500)->memory;
         *m = rows[i].memory;
         m->original_limit = m->limit = rows[i].limit_mib * mib;
         m->original_request = m->request = m->limit / 2;
@@ -190,7 +190,7 @@ static void build_together(struct plant *p)
                       .shape = PLANT_ON_OFF, .base = 1.2, .low = 0.1, .period_s = 300, .on_s = 60 },
                   250, 500);
     for (int k = 0; k < 4; k++)
-        plant_add(p, constant(0.5), 400, 800);
+        plant_add(p, constant_load(0.5), 400, 800);
 }
 
 /* ---- random nodes */
@@ -201,35 +201,35 @@ static struct plant_load random_load(struct plant *p, double *total)
     double u = random_unit(&p->random), base = 0.02 + (1.2 - 0.02) * u * u;
     struct plant_load load = { .shape = PLANT_CONSTANT, .base = base };
     *total += base;
-    load.phase_s = between(p, 0, 3600);
+    load.phase_s = random_between(p, 0, 3600);
     load.busy = random_below(&p->random, 2) ? 0.5 : 1;
     switch (random_below(&p->random, 6)) {
     case 1:
         load.shape = PLANT_SINE;
-        load.depth = between(p, 0.3, 1);
-        load.period_s = between(p, 300, 3600);
+        load.depth = random_between(p, 0.3, 1);
+        load.period_s = random_between(p, 300, 3600);
         break;
     case 2:
         load.shape = PLANT_ON_OFF;
-        load.period_s = between(p, 60, 900);
-        load.on_s = load.period_s * between(p, 0.1, 0.6);
+        load.period_s = random_between(p, 60, 900);
+        load.on_s = load.period_s * random_between(p, 0.1, 0.6);
         load.low = base / 10;
         break;
     case 3:
         load.shape = PLANT_RAMP;
         load.low = base / 10;
-        load.period_s = between(p, 600, 5400);
+        load.period_s = random_between(p, 600, 5400);
         load.phase_s = 0;
         break;
     case 4:
         load.shape = PLANT_STEPS;
         load.base *= 2;
-        load.period_s = between(p, 120, 1200);
+        load.period_s = random_between(p, 120, 1200);
         break;
     case 5:
         load.shape = PLANT_NOISE;
-        load.depth = between(p, 0.1, 0.6);
-        load.on_s = between(p, 1, 30);
+        load.depth = random_between(p, 0.1, 0.6);
+        load.on_s = random_between(p, 1, 30);
         break;
     default:
         break;
@@ -242,20 +242,20 @@ static void build_random(struct plant *p)
     int n = 6 + (int)random_below(&p->random, 15);
     double total = 0;
     for (int i = 0; i < n; i++) {
-        int64_t limit = (int64_t)between(p, 100, 1000);
+        int64_t limit = (int64_t)random_between(p, 100, 1000);
         struct plant_load load = random_load(p, &total);
-        plant_add(p, load, (int64_t)((double)limit * between(p, 0.3, 0.9)), limit);
+        plant_add(p, load, (int64_t)((double)limit * random_between(p, 0.3, 0.9)), limit);
     }
-    p->cores[0] = fmax(total / between(p, 0.5, 1.2) / 0.9, 0.5);
+    p->cores[0] = fmax(total / random_between(p, 0.5, 1.2) / 0.9, 0.5);
 }
 
 /* A second family, for rules that were tuned on the first: more pods, bursts in common, bounds. */
 static void build_random_crowd(struct plant *p)
 {
     int n = 10 + (int)random_below(&p->random, 31);
-    double burst_s = between(p, 300, 1800), total = 0;
+    double burst_s = random_between(p, 300, 1800), total = 0;
     for (int i = 0; i < n; i++) {
-        int64_t limit = (int64_t)between(p, 100, 1000);
+        int64_t limit = (int64_t)random_between(p, 100, 1000);
         struct plant_load load = random_load(p, &total);
         if (random_below(&p->random, 3) == 0)
             load = (struct plant_load){ .shape = PLANT_ON_OFF,
@@ -264,12 +264,12 @@ static void build_random_crowd(struct plant *p)
                                         .period_s = burst_s,
                                         .on_s = burst_s / 4 };
         struct plant_pod *pod =
-            plant_add(p, load, (int64_t)((double)limit * between(p, 0.3, 0.9)), limit);
+            plant_add(p, load, (int64_t)((double)limit * random_between(p, 0.3, 0.9)), limit);
         if (random_below(&p->random, 5) == 0)
-            pod->max_cpu = (int64_t)((double)limit * between(p, 1, 3));
+            pod->max_cpu = (int64_t)((double)limit * random_between(p, 1, 3));
         pod->fixed = random_below(&p->random, 20) == 0;
     }
-    p->cores[0] = fmax(total / between(p, 0.5, 1.2) / 0.9, 0.5);
+    p->cores[0] = fmax(total / random_between(p, 0.5, 1.2) / 0.9, 0.5);
 }
 
 const struct market_workload market_workloads[] = {

@@ -3,9 +3,9 @@
  *      plant_run_second()
  *        finish_resizes()      what was asked for a second ago is in force
  *        for each quota period of 100 ms
- *          arrive()            work of this period joins the backlog
+ *          add_arrivals()            work of this period joins the backlog
  *          cfs_share()         weights divide what quotas let run
- *          account()           counters and score
+ *          count_period()           counters and score
  *        end_second()          misses, restarts
  *
  * Weights are whole numbers as the kubelet and runc compute them, so small requests are coarse. */
@@ -127,7 +127,7 @@ static void finish_resizes(struct plant *p)
 
 /* Adds the work of this period; returns what the pod wants to run in it, in cores. Bursts fall into
  * the first periods of a pod's own second. */
-static double arrive(struct plant_pod *pod, int period, size_t index)
+static double add_arrivals(struct plant_pod *pod, int period, size_t index)
 {
     double busy = pod->load.busy > 0 ? pod->load.busy : 1;
     int place = (period + (int)index * 3) % PLANT_PERIODS;
@@ -158,7 +158,7 @@ static void count_throttling(struct plant_pod *pod, double want, double got)
 }
 
 /* Updates counters and score after a period in which the pod wanted and got so many cores. */
-static void account(const struct plant *p, struct plant_pod *pod, double want, double got)
+static void count_period(const struct plant *p, struct plant_pod *pod, double want, double got)
 {
     double allowed = pod->limit > 0 ? fmin(want, (double)pod->limit / 1000) : want;
     double work = got * period_s, start = fmin(pod->startup_left, work);
@@ -192,7 +192,7 @@ static void run_period(struct plant *p, int node, int period)
         struct plant_pod *pod = &p->pods[i];
         if (pod->node != node)
             continue;
-        wants[n] = arrive(pod, period, i);
+        wants[n] = add_arrivals(pod, period, i);
         double cap = pod->limit > 0 ? fmin(wants[n], (double)pod->limit / 1000) : wants[n];
         if (p->second < pod->memory.down_until_s)
             cap = 0; /* it restarts */
@@ -201,7 +201,7 @@ static void run_period(struct plant *p, int node, int period)
     }
     cfs_share(p->cores[node] * 1000 * (1 - p->system), claims, n);
     for (size_t k = 0; k < n; k++)
-        account(p, &p->pods[index[k]], wants[k], claims[k].grant_milli / 1000);
+        count_period(p, &p->pods[index[k]], wants[k], claims[k].grant_milli / 1000);
 }
 
 /* ---- a second */
@@ -213,7 +213,7 @@ static void end_minute(struct plant_pod *pod)
     pod->minute_wanted = pod->minute_done = 0;
 }
 
-static void restart(struct plant *p, struct plant_pod *pod)
+static void restart_pod(struct plant *p, struct plant_pod *pod)
 {
     pod->startup_left = pod->startup_work;
     pod->started_s = p->second + 1;
@@ -230,7 +230,7 @@ static void end_second(struct plant *p, struct plant_pod *pod)
     if (elapsed % 60 == 0)
         end_minute(pod);
     if (pod->restart_every_s && elapsed % pod->restart_every_s == 0)
-        restart(p, pod);
+        restart_pod(p, pod);
 }
 
 static void note_worst(struct plant *p, int node)

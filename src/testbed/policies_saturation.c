@@ -47,7 +47,7 @@ struct gathered {
     int unknown[FLEET_VARIANTS_MAX];
 };
 
-static double trusted(double value)
+static double finite_or_nan(double value)
 {
     return isfinite(value) && value >= 0 ? value : NAN;
 }
@@ -62,8 +62,8 @@ static void gather_replicas(const struct fleet *f, struct arena *a, struct gathe
         const struct fleet_variant *v = &f->config->variants[r->variant];
         if (r->phase != FLEET_READY)
             continue;
-        double kv = trusted(series_max(r->series, SERIES_KV, minute));
-        double queue = trunc(trusted(series_max(r->series, SERIES_WAITING, minute)));
+        double kv = finite_or_nan(series_max(r->series, SERIES_KV, minute));
+        double queue = trunc(finite_or_nan(series_max(r->series, SERIES_WAITING, minute)));
         g->unknown[r->variant] += isnan(kv) || isnan(queue);
         g->replicas[g->replica_n++] = (struct sat_replica){ .pod = str_c(r->name),
                                                             .variant = v->name,

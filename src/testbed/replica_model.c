@@ -29,8 +29,8 @@ const struct replica_bounds replica_e2e_bounds = { e2e_bounds, countof(e2e_bound
 
 enum { NOBODY = -1 };
 
-static void observe(struct replica_histogram *h, const struct replica_bounds *bounds, double value,
-                    uint32_t times)
+static void observe_value(struct replica_histogram *h, const struct replica_bounds *bounds,
+                          double value, uint32_t times)
 {
     size_t i = 0;
     while (i < bounds->n && value > bounds->at[i])
@@ -359,12 +359,12 @@ static void end_request(struct replica *r, int32_t seat)
     const struct replica_seq *s = &r->seats[seat];
     const struct replica_request *q = &s->request;
     c->succeeded++;
-    observe(&c->e2e, &replica_e2e_bounds, (double)(r->now_ns - q->arrived_ns) / 1e9, 1);
-    observe(&c->prompt, &replica_token_bounds, q->prompt_tokens, 1);
-    observe(&c->generation, &replica_token_bounds, q->output_tokens, 1);
+    observe_value(&c->e2e, &replica_e2e_bounds, (double)(r->now_ns - q->arrived_ns) / 1e9, 1);
+    observe_value(&c->prompt, &replica_token_bounds, q->prompt_tokens, 1);
+    observe_value(&c->generation, &replica_token_bounds, q->output_tokens, 1);
     if (q->output_tokens > 1)
-        observe(&c->tpot, &replica_tpot_bounds,
-                (double)(r->now_ns - s->first_ns) / 1e9 / (q->output_tokens - 1), 1);
+        observe_value(&c->tpot, &replica_tpot_bounds,
+                      (double)(r->now_ns - s->first_ns) / 1e9 / (q->output_tokens - 1), 1);
     if (r->ended)
         r->ended(r->context, &(struct replica_result){ *q, s->first_ns, r->now_ns });
     unlink_seat(r, seat);
@@ -382,8 +382,8 @@ static void join_decoding(struct replica *r, int32_t seat)
     if (!s->first_ns) {
         s->first_ns = r->now_ns;
         r->counters.prompt_tokens += (uint64_t)s->request.prompt_tokens;
-        observe(&r->counters.ttft, &replica_ttft_bounds,
-                (double)(r->now_ns - s->request.arrived_ns) / 1e9, 1);
+        observe_value(&r->counters.ttft, &replica_ttft_bounds,
+                      (double)(r->now_ns - s->request.arrived_ns) / 1e9, 1);
     }
     if (s->generated >= s->request.output_tokens) {
         r->used_blocks -= blocks_for(r, context);
@@ -410,8 +410,8 @@ static void end_iteration(struct replica *r)
     r->attended += (uint64_t)decoding;
     r->counters.generation_tokens += (uint64_t)decoding;
     if (decoding)
-        observe(&r->counters.itl, &replica_tpot_bounds, (double)r->took_ns / 1e9,
-                (uint32_t)decoding);
+        observe_value(&r->counters.itl, &replica_tpot_bounds, (double)r->took_ns / 1e9,
+                      (uint32_t)decoding);
     while (r->decoding && r->seats[r->ends[0]].ends_at == r->iteration) {
         int32_t seat = r->ends[0];
         stop_decoding(r, seat);

@@ -129,7 +129,7 @@ static void compact_log(struct board *b)
 }
 
 /* Moves an entry to the end of the log, with the next number. */
-static void announce(struct board *b, struct board_entry *e)
+static void announce_entry(struct board *b, struct board_entry *e)
 {
     if (e->seq)
         slot_of(b, e)->entry = NULL;
@@ -214,7 +214,7 @@ bool board_put(struct board *b, enum board_kind kind, str key, str json, const u
     for (size_t i = 0; i < BOARD_CHANNELS; i++)
         e->numbers[i] = numbers ? numbers[i] : BOARD_NUMBER_UNKNOWN;
     if (!same)
-        announce(b, e);
+        announce_entry(b, e);
     return !same;
 }
 
@@ -227,7 +227,7 @@ void board_remove(struct board *b, enum board_kind kind, str key)
     free(take(e->series));
     e->gone = true;
     b->gone++;
-    announce(b, e);
+    announce_entry(b, e);
     while (b->gone > BOARD_GONE_MAX) {
         struct board_entry *oldest = find_oldest_marker(b);
         b->floor = oldest->seq;

@@ -210,7 +210,8 @@ static void on_slow(struct timer *timer)
 
 /* The handler is called at once for every object that the cache already has, so the page may start later than the
  * controllers. NULL: no feature watches this resource. */
-static struct cache *attach(struct web *w, const struct cache_spec *spec, cache_handler_fn *fn)
+static struct cache *attach_cache(struct web *w, const struct cache_spec *spec,
+                                  cache_handler_fn *fn)
 {
     struct cache *cache = manager_find_cache(w->o.manager, spec);
     if (cache)
@@ -227,9 +228,9 @@ static void attach_aim(struct web *w)
         struct cache_spec services = aim_cache_spec(&kinds->at[AIM_SERVICE]),
                           configs = aim_cache_spec(&kinds->at[AIM_CONFIG]),
                           cluster = aim_cache_spec(&kinds->at[AIM_CLUSTER_CONFIG]);
-        w->services = attach(w, &services, on_service);
-        w->configs = attach(w, &configs, on_config);
-        w->cluster_configs = attach(w, &cluster, on_config);
+        w->services = attach_cache(w, &services, on_service);
+        w->configs = attach_cache(w, &configs, on_config);
+        w->cluster_configs = attach_cache(w, &cluster, on_config);
     }
 }
 
@@ -240,8 +241,8 @@ void web_feed_start(struct web *w)
     board_init(&w->board, MAX((int64_t)FIRST_SAMPLE_S, real_s));
     w->saturation = manager_find_state(m, &saturation_feature);
     w->scheduler = manager_find_state(m, &schedule_feature);
-    w->schedules = attach(w, &schedule_cache, on_schedule);
-    w->allocations = attach(w, &market_allocation_cache, on_allocation);
+    w->schedules = attach_cache(w, &schedule_cache, on_schedule);
+    w->allocations = attach_cache(w, &market_allocation_cache, on_allocation);
     attach_aim(w);
     events_observe(manager_events(m), on_event, w);
     timer_set(w->loop, &w->slow, loop_mono_ns(w->loop), on_slow);

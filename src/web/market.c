@@ -101,7 +101,7 @@ static struct web_node *find_node(struct web *w, str name)
     return node;
 }
 
-static void add(double *sum, uint16_t number)
+static void add_if_known(double *sum, uint16_t number)
 {
     if (number != BOARD_NUMBER_UNKNOWN)
         *sum += number;
@@ -120,9 +120,9 @@ static void add_pod(struct web *w, const struct allocation_record *r)
         node->used = node->limit = node->need = 0, node->pods = 0, node->price = NAN;
     node->round = w->round;
     node->pods++;
-    add(&node->used, e->numbers[POD_USED]);
-    add(&node->limit, e->numbers[POD_LIMIT]);
-    add(&node->need, e->numbers[POD_NEED]);
+    add_if_known(&node->used, e->numbers[POD_USED]);
+    add_if_known(&node->limit, e->numbers[POD_LIMIT]);
+    add_if_known(&node->need, e->numbers[POD_NEED]);
     if (e->numbers[POD_PRICE] != BOARD_NUMBER_UNKNOWN)
         node->price = e->numbers[POD_PRICE] / PRICE_SCALE;
 }

@@ -5,7 +5,7 @@
 
 /* Each namespace is in the queue once, however many of its objects a
  * batch deletes. */
-static void enqueue(struct server *s, str ns)
+static void enqueue_namespace(struct server *s, str ns)
 {
     for (size_t i = 0; i < s->counted_namespaces.n; i++)
         if (str_eqc(ns, s->counted_namespaces.at[i]))
@@ -32,7 +32,7 @@ static void quota_on_event(struct server *s, const struct event *e)
     bool is_quota = core && str_eq(parts.resource, S("resourcequotas"));
     bool changed = e->was && core && str_eq(parts.resource, S("pods"));
     if (parts.ns.n && ((is_quota && !gone) || ((gone || changed) && has_quota(s, parts.ns))))
-        enqueue(s, parts.ns);
+        enqueue_namespace(s, parts.ns);
 }
 
 /* Counts each queued namespace. */

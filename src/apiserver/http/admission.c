@@ -208,7 +208,7 @@ static bool has_action(const struct json *actions, const char *action)
 }
 
 /* Answers with 422, 403 or 413; the message is that of a Forbidden error, whatever the code. */
-static void refuse(const struct evaluation *e, str reason, str why)
+static void refuse_request(const struct evaluation *e, str reason, str why)
 {
     struct call *c = e->request->call;
     str text = arena_printf(c->arena,
@@ -248,7 +248,7 @@ static bool report_failure(const struct evaluation *e, str reason, str why)
                                   STR_ARG(e->policy_name), STR_ARG(e->binding_name), STR_ARG(why)));
     if (e->actions && !has_action(e->actions, "Deny"))
         return true;
-    refuse(e, reason, why);
+    refuse_request(e, reason, why);
     return false;
 }
 
@@ -380,9 +380,9 @@ static bool check_all_params(struct evaluation *e, const struct kind *k, const s
     }
     if (found || !str_eqc(json_text(json_get(ref, "parameterNotFoundAction")), "Deny"))
         return true;
-    refuse(e, S("Invalid"),
-           S("failed to configure binding: no params found for policy binding with `Deny` "
-             "parameterNotFoundAction"));
+    refuse_request(e, S("Invalid"),
+                   S("failed to configure binding: no params found for policy binding with `Deny` "
+                     "parameterNotFoundAction"));
     return false;
 }
 
@@ -415,12 +415,12 @@ static bool check_binding(const struct admission_request *r, const struct json *
         return check_all_params(&e, k, ref);
     if (cached->policy->ignores_errors)
         return true;
-    refuse(&e, S("Invalid"),
-           arena_printf(c->arena,
-                        "failed to configure policy: failed to find resource referenced by "
-                        "paramKind: '" STR_FMT ", Kind=" STR_FMT "'",
-                        STR_ARG(json_text(json_get(kind, "apiVersion"))),
-                        STR_ARG(json_text(json_get(kind, "kind")))));
+    refuse_request(&e, S("Invalid"),
+                   arena_printf(c->arena,
+                                "failed to configure policy: failed to find resource referenced by "
+                                "paramKind: '" STR_FMT ", Kind=" STR_FMT "'",
+                                STR_ARG(json_text(json_get(kind, "apiVersion"))),
+                                STR_ARG(json_text(json_get(kind, "kind")))));
     return false;
 }
 

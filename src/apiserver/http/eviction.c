@@ -34,7 +34,7 @@ static bool needs_budget(const struct json *pod)
 }
 
 /* 429 with one cause. Always false. */
-static bool refuse(struct call *c, str why, int retry_after_s)
+static bool refuse_eviction(struct call *c, str why, int retry_after_s)
 {
     struct json *causes = json_new_arr(c->arena), *cause = json_new_obj(c->arena);
     json_set_str(c->arena, cause, "reason", S("DisruptionBudget"));
@@ -94,12 +94,12 @@ static bool check_budget(struct call *c, struct json *budget, const struct json 
         return true;
     if (json_int(json_get(status, "observedGeneration"), 0) <
         json_int(json_at(budget, "metadata", "generation", NULL), 0))
-        return refuse(c,
-                      arena_printf(c->arena,
-                                   "The disruption budget " STR_FMT
-                                   " is still being processed by the server.",
-                                   STR_ARG(name)),
-                      RETRY_S);
+        return refuse_eviction(c,
+                               arena_printf(c->arena,
+                                            "The disruption budget " STR_FMT
+                                            " is still being processed by the server.",
+                                            STR_ARG(name)),
+                               RETRY_S);
     if (allowed < 0 || json_len(json_get(status, "disruptedPods")) > DISRUPTED_MAX) {
         call_forbidden(c, budget_kind(), name, "%s",
                        allowed < 0 ? "pdb disruptions allowed is negative"
@@ -108,12 +108,12 @@ static bool check_budget(struct call *c, struct json *budget, const struct json 
         return false;
     }
     if (!allowed)
-        return refuse(c,
-                      arena_printf(c->arena,
-                                   "The disruption budget " STR_FMT
-                                   " needs %lld healthy pods and has %lld currently",
-                                   STR_ARG(name), (long long)wanted, (long long)healthy),
-                      0);
+        return refuse_eviction(c,
+                               arena_printf(c->arena,
+                                            "The disruption budget " STR_FMT
+                                            " needs %lld healthy pods and has %lld currently",
+                                            STR_ARG(name), (long long)wanted, (long long)healthy),
+                               0);
     if (!dry_run)
         use_budget(c, budget);
     return true;

@@ -169,14 +169,14 @@ static str check_members(struct arena *a, const char *kind, const struct json *r
 /* ---- admission */
 
 /* `stage` is how far the call came. */
-static void fail(struct hook_verdict *v, struct arena *a, const char *stage, str why)
+static void set_failure(struct hook_verdict *v, struct arena *a, const char *stage, str why)
 {
     v->how = HOOK_FAILED;
     v->why = arena_printf(a, "%s: " STR_FMT, stage, STR_ARG(why));
 }
 
 /* A refusal: an error code, or 400; the message names the webhook. */
-static void deny(struct hook_verdict *v, struct arena *a, str name, const struct json *status)
+static void set_denial(struct hook_verdict *v, struct arena *a, str name, const struct json *status)
 {
     int64_t code = json_int(json_get(status, "code"), 0);
     str message = json_text(json_get(status, "message"));
@@ -241,15 +241,17 @@ static void read_patch(struct arena *a, const struct json *response, struct hook
     if (!text.n)
         return;
     if (base64_decode(&bytes, text) < 0)
-        fail(v, a, "failed to call webhook", S("illegal base64 data in response.patch"));
+        set_failure(v, a, "failed to call webhook", S("illegal base64 data in response.patch"));
     else if (json_parse(a, arena_str(a, buf_str(&bytes)), &patch, &e) < 0)
-        fail(v, a, "received undecodable patch in webhook response", str_c(e.text));
+        set_failure(v, a, "received undecodable patch in webhook response", str_c(e.text));
     else if (!json_is(patch, JSON_ARR))
-        fail(v, a, "received undecodable patch in webhook response",
-             arena_printf(a, "json: cannot unmarshal %s into Go value of type jsonpatch.Patch",
-                          json_type_name(patch)));
+        set_failure(v, a, "received undecodable patch in webhook response",
+                    arena_printf(a,
+                                 "json: cannot unmarshal %s into Go value of type jsonpatch.Patch",
+                                 json_type_name(patch)));
     else if (type.n && !str_eqc(type, "JSONPatch"))
-        fail(v, a, "unsupported patch type", arena_printf(a, "\"" STR_FMT "\"", STR_ARG(type)));
+        set_failure(v, a, "unsupported patch type",
+                    arena_printf(a, "\"" STR_FMT "\"", STR_ARG(type)));
     else if (json_len(patch))
         v->patch = patch;
 }
@@ -266,18 +268,18 @@ void webhook_admission_read(struct arena *a, const struct hook_reply *reply, str
     else if (tree)
         why = check_members(a, "AdmissionReview", response);
     if (why.n || !tree) {
-        fail(v, a, "failed to call webhook", why);
+        set_failure(v, a, "failed to call webhook", why);
         return;
     }
     why = json_is(response, JSON_OBJ) ? check_admission(a, tree, response, wanted, uid, mutating)
                                       : S("webhook response was absent");
     if (why.n) {
-        fail(v, a, "received invalid webhook response", why);
+        set_failure(v, a, "received invalid webhook response", why);
         return;
     }
     v->warnings = json_get(response, "warnings");
     if (!json_bool(json_get(response, "allowed"), false)) {
-        deny(v, a, name, json_get(response, "status"));
+        set_denial(v, a, name, json_get(response, "status"));
         return;
     }
     v->how = HOOK_ALLOWED;

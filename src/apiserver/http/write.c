@@ -92,7 +92,7 @@ struct collected {
     struct json *list;
 };
 
-static bool collect(void *context, struct object *o)
+static bool collect_tree(void *context, struct object *o)
 {
     struct collected *to = context;
     struct json *tree = read_tree(to->arena, to->kind, o);
@@ -104,7 +104,7 @@ static bool collect(void *context, struct object *o)
 struct json *write_list_latest(struct server *s, struct arena *a, const struct kind *k, str ns)
 {
     struct collected to = { a, k, json_new_arr(a) };
-    store_any_latest(s->store, catalog_prefix(a, k, ns), collect, &to);
+    store_any_latest(s->store, catalog_prefix(a, k, ns), collect_tree, &to);
     return to.list;
 }
 

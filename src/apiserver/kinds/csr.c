@@ -9,7 +9,8 @@
 #include "kind_hooks.h"
 
 /* Copies a member of the old object, or removes it. */
-static void restore(struct arena *a, struct json *to, const struct json *from, const char *key)
+static void restore_member(struct arena *a, struct json *to, const struct json *from,
+                           const char *key)
 {
     const struct json *was = json_get(from, key);
     json_del(to, str_c(key));
@@ -32,7 +33,7 @@ static void restore_status(const struct kind_change *c, struct arena *a)
     const struct json *was = json_get(old, "conditions");
     bool deciding = c->sub == KIND_APPROVAL;
     if (deciding)
-        restore(a, status, old, "certificate");
+        restore_member(a, status, old, "certificate");
     for (uint32_t i = 0; i < json_len(was); i++)
         if (is_decision(was->items[i]) != deciding)
             json_push(a, merged, json_copy(a, was->items[i]));
@@ -45,7 +46,7 @@ static void restore_status(const struct kind_change *c, struct arena *a)
 }
 
 /* Times of conditions that the client left out. */
-static void stamp(const struct kind_change *c, struct kind_env *env)
+static void stamp_conditions(const struct kind_change *c, struct kind_env *env)
 {
     const struct json *list = json_at(c->object, "status", "conditions", NULL);
     static const char *const keys[] = { "lastUpdateTime", "lastTransitionTime" };
@@ -90,14 +91,14 @@ static void prepare_csr(const struct kind_change *c, struct kind_env *env, struc
     struct json *spec = json_make(a, c->object, "spec", NULL);
     if (!c->old) {
         for (size_t i = 0; i < countof(whose); i++)
-            restore(a, spec, env->user, whose[i]);
+            restore_member(a, spec, env->user, whose[i]);
         refuse_masters(c, env, fault);
         return;
     }
-    restore(a, c->object, c->old, "spec");
+    restore_member(a, c->object, c->old, "spec");
     if (c->sub == KIND_APPROVAL || c->sub == KIND_STATUS) {
         restore_status(c, a);
-        stamp(c, env);
+        stamp_conditions(c, env);
     }
 }
 

@@ -109,7 +109,7 @@ static bool has_wanted_type(const struct cel_type *type, int want)
 }
 
 /* Reports an error of an expression; nothing if a stored policy is compiled again. */
-static void report(struct compiler *c, const struct field_path *at, str text, str what)
+static void report_error(struct compiler *c, const struct field_path *at, str text, str what)
 {
     if (!c->errors)
         return;
@@ -139,12 +139,12 @@ static struct policy_expression compile(struct compiler *c, const struct json *t
     }
     if (cel_compile(c->arena, &env, e.text, &e.program, &issues) < 0) {
         e.program = NULL;
-        report(c, at, e.text,
-               arena_printf(c->arena, "compilation failed: " STR_FMT, STR_ARG(issues)));
+        report_error(c, at, e.text,
+                     arena_printf(c->arena, "compilation failed: " STR_FMT, STR_ARG(issues)));
     } else if (!has_wanted_type(e.program->result, want)) {
-        report(c, at, e.text,
-               arena_printf(c->arena, "must evaluate to %s but got " STR_FMT, wanted[want],
-                            STR_ARG(cel_type_text(c->arena, e.program->result))));
+        report_error(c, at, e.text,
+                     arena_printf(c->arena, "must evaluate to %s but got " STR_FMT, wanted[want],
+                                  STR_ARG(cel_type_text(c->arena, e.program->result))));
         e.program = NULL;
     }
     return e;

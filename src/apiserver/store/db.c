@@ -62,7 +62,7 @@ enum {
 
 #define WHAT_TO_DO "; restore the data directory from a copy, or move state.db* away to start empty"
 
-static int damaged(struct db *db, err_t *e, const char *why)
+static int set_damaged(struct db *db, err_t *e, const char *why)
 {
     return err_set(e, EUCLEAN, "the database %s is damaged (%s)%s", db->path, why, WHAT_TO_DO);
 }
@@ -77,9 +77,9 @@ int db_explain(struct db *db, int code, err_t *e)
     case SQLITE_LOCKED:
         return err_set(e, EBUSY, "the database %s is in use by another process", db->path);
     case SQLITE_NOTADB:
-        return damaged(db, e, "it is not a database");
+        return set_damaged(db, e, "it is not a database");
     case SQLITE_CORRUPT:
-        return damaged(db, e, sqlite3_errmsg(db->sqlite));
+        return set_damaged(db, e, sqlite3_errmsg(db->sqlite));
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY:
     case SQLITE_PERM:
@@ -144,7 +144,7 @@ void db_set_checkpoint_on_close(struct db *db, bool on)
 }
 
 /* Called by SQLite after each commit, in place of its own that would checkpoint there and then. */
-static int committed(void *context, sqlite3 *sqlite UNUSED, const char *name UNUSED, int frames)
+static int on_commit(void *context, sqlite3 *sqlite UNUSED, const char *name UNUSED, int frames)
 {
     struct db *db = context;
     db->log_frames = frames;
@@ -187,7 +187,7 @@ static int open_file(const char *path, bool create, struct db **ret, err_t *e)
         db_close(db);
         return result;
     }
-    sqlite3_wal_hook(db->sqlite, committed, db);
+    sqlite3_wal_hook(db->sqlite, on_commit, db);
     *ret = db;
     return 0;
 }
@@ -254,7 +254,7 @@ static int check_version(struct db *db, err_t *e)
     if (result < 0)
         return result;
     if (application != APPLICATION_ID)
-        return damaged(db, e, "it was not written by flyball");
+        return set_damaged(db, e, "it was not written by flyball");
     if (version != DB_VERSION_APPENDED && version != DB_VERSION_REPLACED)
         return err_set(
             e, ENOTSUP,
@@ -276,7 +276,7 @@ static int check_pages(struct db *db, err_t *e)
     if (code != SQLITE_ROW)
         result = db_explain(db, code, e);
     else if (!answer || strcmp(answer, "ok") != 0)
-        result = damaged(db, e, answer ? answer : "it cannot be checked");
+        result = set_damaged(db, e, answer ? answer : "it cannot be checked");
     sqlite3_finalize(s);
     return result;
 }
@@ -302,7 +302,7 @@ static int prepare_all(struct db *db, err_t *e)
     int result =
         db_query_int(db, "SELECT value FROM meta WHERE name = 'compacted'", &db->compacted, e);
     if (result == -ENOENT)
-        return damaged(db, e, "its table meta lacks a row");
+        return set_damaged(db, e, "its table meta lacks a row");
     int64_t padding = 0;
     if (result == 0)
         result = db_query_int(db, "SELECT count(*) FROM meta WHERE name = 'padding'", &padding, e);
@@ -521,13 +521,13 @@ int db_load(struct db *db, int (*row)(void *context, const struct db_row *row, e
         char text[600];
         if (db_row_sum(&r) != sqlite3_column_int64(s, 5)) {
             snprintf(text, sizeof(text), "row %lld has a wrong checksum", (long long)r.rev);
-            result = damaged(db, e, text);
+            result = set_damaged(db, e, text);
             break;
         }
         db_row_decode(&r);
         if (row(context, &r, &why) < 0) {
             snprintf(text, sizeof(text), "row %lld: %s", (long long)r.rev, why.text);
-            result = damaged(db, e, text);
+            result = set_damaged(db, e, text);
         }
     }
     sqlite3_finalize(s);

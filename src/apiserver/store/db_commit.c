@@ -49,7 +49,7 @@ int db_set_mark(struct db *db, struct db_mark_value value, bool sync)
 }
 
 /* Runs a statement that answers nothing, and makes it ready for the next time. */
-static int step(sqlite3_stmt *s)
+static int run_statement(sqlite3_stmt *s)
 {
     int code = sqlite3_step(s);
     int reset = sqlite3_reset(s);
@@ -69,7 +69,7 @@ static int write_row(struct db *db, const struct db_row *given)
     sqlite3_bind_int64(s, 4, row->prev_rev);
     sqlite3_bind_text(s, 5, row->value.p, (int)row->value.n, SQLITE_STATIC);
     sqlite3_bind_int64(s, 6, db_row_sum(row));
-    return step(s);
+    return run_statement(s);
 }
 
 static bool replaces_in_place(const struct db_transaction *t)
@@ -91,13 +91,13 @@ static int write_all(struct db *db, const struct db_transaction *t)
     }
     for (size_t i = 0; i < t->n_garbage && code == SQLITE_OK; i++) {
         sqlite3_bind_int64(db->remove, 1, t->garbage[i]);
-        code = step(db->remove);
+        code = run_statement(db->remove);
     }
     for (size_t i = 0; i < t->n_rows && code == SQLITE_OK; i++)
         code = write_row(db, &t->rows[i]);
     if (code == SQLITE_OK && (t->n_garbage || t->compacts)) {
         sqlite3_bind_int64(db->set_compacted, 1, t->compacted);
-        code = step(db->set_compacted);
+        code = run_statement(db->set_compacted);
     }
     return code;
 }
@@ -230,13 +230,13 @@ void db_tidy(struct db *db)
 /* ---- committing */
 
 /* One attempt; a failed one leaves nothing, or it returns SQLITE_IOERR. */
-static int transact(struct db *db, const struct db_transaction *t)
+static int commit_batch(struct db *db, const struct db_transaction *t)
 {
-    int code = step(db->begin);
+    int code = run_statement(db->begin);
     if (code == SQLITE_OK)
         code = write_all(db, t);
     if (code == SQLITE_OK)
-        code = step(db->commit);
+        code = run_statement(db->commit);
     if (code == SQLITE_OK) {
         db->version = replaces_in_place(t) ? DB_VERSION_REPLACED : db->version;
         return code;
@@ -268,8 +268,8 @@ static int transact_in_room(struct db *db, const struct db_transaction *t)
 {
     int code = seal_in_room(db);
     if (code == SQLITE_OK)
-        code = transact(db, t);
-    return code == SQLITE_FULL && restart_log(db) ? transact(db, t) : code;
+        code = commit_batch(db, t);
+    return code == SQLITE_FULL && restart_log(db) ? commit_batch(db, t) : code;
 }
 
 /* With little room the garbage that can wait does: its pages have to be written to the log as well. */

@@ -22,7 +22,7 @@ static struct span span_of(str whole, str part)
     return (struct span){ (uint32_t)(part.p - whole.p), (uint32_t)part.n };
 }
 
-static str unquoted(str value)
+static str without_quotes(str value)
 {
     return value.n >= 2 && value.p[0] == '"' ? (str){ value.p + 1, value.n - 2 } : (str){ 0 };
 }
@@ -36,9 +36,9 @@ static void index_metadata(struct object *o, str json, str rest)
            !str_eq(key, S("managedFields")) && /* the last and the largest */
            scan_next(&rest, &key, &value)) {
         if (str_eq(key, S("uid")))
-            o->uid = span_of(json, unquoted(value));
+            o->uid = span_of(json, without_quotes(value));
         else if (str_eq(key, S("resourceVersion")))
-            o->rv = span_of(json, unquoted(value));
+            o->rv = span_of(json, without_quotes(value));
         else if (str_eq(key, S("deletionTimestamp")))
             o->deleting = true;
         else if (str_eq(key, S("labels")))
@@ -58,7 +58,7 @@ static bool index_object(struct object *o)
         !scan_next(&rest, &key, &version) || !str_eq(key, S("apiVersion")) || !rest.n)
         return false;
     o->head = (struct span){ 1, (uint32_t)(rest.p - json.p) }; /* with the comma at rest.p */
-    o->version = span_of(json, unquoted(version));
+    o->version = span_of(json, without_quotes(version));
     size_t at = scan_key(rest, &key);
     if (!at || !str_eq(key, S("metadata")) || !str_starts(str_from(rest, at), S("{")))
         return false;
