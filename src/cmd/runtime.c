@@ -6,7 +6,7 @@
  * A process that loses its lease ends with exit code 1: its view may be outdated, and it is
  * restarted as a candidate. A second signal ends it at once.
  *
- * Memory is returned to the system twice after the start (runtime_trim.c), and malloc is tuned
+ * Memory is returned to the system twice after the start (start_trim.c), and malloc is tuned
  * for one thread with a small heap; the budgets of docs/operations.md depend on it. */
 #include "../base/log.h"
 #include "../base/random.h"
@@ -18,9 +18,6 @@
 #include <unistd.h>
 
 static const int64_t drain_ns = 2 * NS_PER_S;
-static const int64_t trim_after_ns[] = {
-    2 * NS_PER_S, 40 * NS_PER_S
-}; /* after connecting; after the first work */
 
 /* ---- shutdown */
 
@@ -136,21 +133,6 @@ static int start_manager(struct runtime *rt, err_t *e)
     return r < 0 ? r : manager_run(rt->manager, e);
 }
 
-static void schedule_trim(struct runtime *rt);
-
-static void on_trim_timer(struct timer *timer)
-{
-    runtime_trim();
-    schedule_trim(container_of(timer, struct runtime, start_trim));
-}
-
-static void schedule_trim(struct runtime *rt)
-{
-    if (rt->trims < countof(trim_after_ns))
-        timer_set(rt->loop, &rt->start_trim, loop_mono_ns(rt->loop) + trim_after_ns[rt->trims++],
-                  on_trim_timer);
-}
-
 /* Starts everything in the order of the drawing above; free_runtime() frees what exists after a
  * failure. */
 static int start_runtime(struct runtime *rt, err_t *e)
@@ -162,7 +144,7 @@ static int start_runtime(struct runtime *rt, err_t *e)
     process_metrics_register(rt->metrics, loop_wall_ns(rt->loop));
     if ((r = connect_cluster(rt, e)) < 0 || (r = start_manager(rt, e)) < 0)
         return r;
-    schedule_trim(rt);
+    start_trim_begin(&rt->start_trim, rt->loop, 1);
     signal_watch_new(rt->loop, SIGTERM, on_signal, rt, &rt->term);
     signal_watch_new(rt->loop, SIGINT, on_signal, rt, &rt->interrupt);
     return runtime_serve(rt, e);
@@ -170,7 +152,7 @@ static int start_runtime(struct runtime *rt, err_t *e)
 
 static void free_runtime(struct runtime *rt)
 {
-    timer_stop(&rt->start_trim);
+    start_trim_end(&rt->start_trim);
     signal_watch_free(rt->term);
     signal_watch_free(rt->interrupt);
     runtime_serve_done(rt);

@@ -7,6 +7,7 @@
 #include "flags.h"
 #include "guard.h"
 #include "runtime.h"
+#include "start_trim.h"
 
 #define OPERATOR_LISTEN "0.0.0.0:8080"
 #define OPERATOR_PROBES ":8081"
@@ -59,9 +60,8 @@ struct runtime {
     struct guard *web_guard; /* of the page */
     size_t draining;
     struct signal_watch *term, *interrupt;
-    struct timer start_trim; /* see runtime_trim() */
-    struct timer trim;       /* after a large scrape */
-    size_t trims;            /* how many were scheduled */
+    struct start_trim start_trim;
+    struct timer trim; /* after a large scrape */
     bool stopping, lost;
 };
 
@@ -91,9 +91,6 @@ void operator_flags_add(struct runtime *rt);
 int operator_flags_apply_wva(struct runtime *rt, err_t *e); /* --wva */
 int operator_flags_apply_log(struct runtime *rt, err_t *e);
 void operator_flags_log_ignored(const struct runtime *rt);
-
-/* runtime_trim.c */
-void runtime_trim(void);
 
 /* process_metrics.c */
 void process_metrics_register(struct metrics *m, int64_t start_wall_ns);

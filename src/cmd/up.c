@@ -68,6 +68,7 @@ static void stop_all(struct up *up)
         _exit(EXIT_FAILURE); /* the second signal: do not wait */
     up->stopping = true;
     timer_stop(&up->ending);
+    start_trim_end(&up->start_trim);
     up_clock_stop(up);
     manifest_apply_free(up->apply);
     up->apply = NULL;
@@ -116,6 +117,7 @@ static void on_scenario_applied(void *context, const char *failure)
     manifest_apply_free(up->apply);
     up->apply = NULL;
     arena_done(&up->arena); /* the documents are no longer needed */
+    start_trim_begin(&up->start_trim, up->loop, up->speed);
     up_summary_print_urls(up);
     up_screen_start(up);
     if (up->open)

@@ -10,6 +10,7 @@
 #include "../web/web.h"
 #include "manifest_apply.h"
 #include "screen_core.h"
+#include "start_trim.h"
 
 #include <pthread.h>
 #include <termios.h>
@@ -80,6 +81,7 @@ struct up {
     struct json *definitions, *scenario_documents;
     struct signal_watch *term, *interrupt;
     struct timer ending, redraw;
+    struct start_trim start_trim;
     int64_t started_ns, started_s; /* monotonic real time; wall clock of the cluster */
     struct timer clock_timer; /* stores the clock, to notice at the next start that it went back */
     int64_t ready_ms;         /* duration of the start */

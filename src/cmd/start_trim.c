@@ -1,8 +1,8 @@
-/* Releases memory after startup. Code that ran once (certificates, configuration, the first
+/* Releases memory twice after the start: see start_trim.h. Code that ran once (certificates, configuration, the first
  * handshake) and the tables for linking need not stay resident. Pages of programs and libraries
  * are read again from the page cache when they are used, so releasing all of them costs some
  * page faults, and of 10 MB the work needs 5. */
-#include "runtime_internal.h"
+#include "start_trim.h"
 
 #include <link.h>
 #include <malloc.h>
@@ -23,8 +23,32 @@ static int release_object(struct dl_phdr_info *object, size_t size UNUSED, void 
     return 0;
 }
 
-void runtime_trim(void)
+static const int64_t after_ns[] = { 2 * NS_PER_S, 40 * NS_PER_S }; /* the start; the first work */
+
+static void schedule_next(struct start_trim *t);
+
+static void on_timer(struct timer *timer)
 {
     dl_iterate_phdr(release_object, NULL);
     malloc_trim(0);
+    schedule_next(container_of(timer, struct start_trim, timer));
+}
+
+static void schedule_next(struct start_trim *t)
+{
+    if (t->scheduled < countof(after_ns))
+        timer_set(t->loop, &t->timer,
+                  loop_mono_ns(t->loop) + (int64_t)((double)after_ns[t->scheduled++] * t->speed),
+                  on_timer);
+}
+
+void start_trim_begin(struct start_trim *t, struct loop *loop, double speed)
+{
+    *t = (struct start_trim){ .loop = loop, .speed = speed };
+    schedule_next(t);
+}
+
+void start_trim_end(struct start_trim *t)
+{
+    timer_stop(&t->timer);
 }
