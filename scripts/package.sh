@@ -18,6 +18,7 @@ release=$(sed -n 's/^VERSION_ID="\{0,1\}\([0-9]*\).*/\1/p' /etc/os-release)
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 scratch=$(mktemp -d)
+program=build-package/program # beside the default of FOLDER
 registry=
 # shellcheck disable=SC2317 # called by the trap
 clean_up() {
@@ -67,13 +68,13 @@ add_libraries() {
 
 make_deb() {
     root=$scratch/$1
-    DESTDIR=$root meson install -C build-package --no-rebuild --strip --quiet &&
+    DESTDIR=$root meson install -C "$program" --no-rebuild --strip --quiet &&
         add_libraries "$root" && deploy/deb/build "$root" "$2" "$version"
 }
 
 make_image() {
     root=$scratch/$1
-    deploy/image/rootfs build-package/flyball "$root" && deploy/image/archive.py "$root" "$2" "$version"
+    deploy/image/rootfs "$program/flyball" "$root" && deploy/image/archive.py "$root" "$2" "$version"
 }
 
 make_sbom() {
@@ -139,8 +140,8 @@ make_sums() {
 
 deb=$out/flyball_${version}_$architecture.deb
 image=$out/flyball-$version-$architecture.oci.tar
-rm -rf build-package
-verify "the program is built" build build-package
+rm -rf "$program"
+verify "the program is built" build "$program"
 verify "the Debian package is built" make_deb deb "$deb"
 verify "lintian finds nothing" lintian --fail-on error,warning --tag-display-limit 0 "$deb"
 verify "the package unpacks and its program runs" unpacks_and_runs

@@ -97,16 +97,18 @@ static void check_agents(struct check *c)
         "ready on %lld of %lld nodes", (long long)ready, (long long)wanted);
 }
 
-/* A lease that is twice its duration old has no live holder, unless the clocks differ by as much. */
+/* A lease that is twice its duration old has no live holder, unless the clocks differ by as much. One renewed in the future
+ * was written by a broken clock: the holder may be gone, and no other operator takes it over until then. */
 static void check_lease(struct check *c)
 {
     struct json *lease;
     int64_t renewed_us;
     err_t e;
+    str remedy = arena_printf(&c->x.arena, "kubectl logs -n %s deployment/flyball-operator", c->ns);
     int r = explain_get(&c->x, &resource_leases, str_c(c->ns), S("flyball-operator"), &lease, &e);
     if (r < 0) {
         if (r == -ENOENT)
-            add(c, CHECK_FAILED, "leader", "kubectl logs -n NAMESPACE deployment/flyball-operator",
+            add(c, CHECK_FAILED, "leader", remedy.p,
                 "there is no lease flyball-operator in namespace %s: no operator leads", c->ns);
         else
             add_unknown(c, "leader", &e);
@@ -117,11 +119,12 @@ static void check_lease(struct check *c)
     bool known = rfc3339_parse_micro(json_text(json_at(lease, "spec", "renewTime", NULL)),
                                      &renewed_us, NULL) == 0;
     int64_t age = known ? c->x.at - renewed_us / 1000000 : INT64_MAX;
-    if (holder.n && age <= 2 * seconds)
+    if (holder.n && age <= 2 * seconds && age >= -2 * seconds)
         add(c, CHECK_OK, "leader", "", STR_FMT " leads", STR_ARG(holder));
     else
-        add(c, CHECK_FAILED, "leader", "kubectl logs -n NAMESPACE deployment/flyball-operator",
-            "no operator leads: the lease was last renewed at " STR_FMT,
+        add(c, CHECK_FAILED, "leader", remedy.p,
+            age < 0 ? "unknown: the clock that renewed the lease is ahead of this one, at " STR_FMT
+                    : "no operator leads: the lease was last renewed at " STR_FMT,
             STR_ARG(json_text(json_at(lease, "spec", "renewTime", NULL))));
 }
 
@@ -160,13 +163,20 @@ bool check_version(struct check *c)
     return true;
 }
 
-/* A definition that exists but is not established, because its names conflict with another, is not served either. */
-/* A 404 is an answer; anything else leaves open whether it exists. */
-static int find_definition(struct check *c, str name, bool *ret_established, err_t *e)
+/* Why a definition cannot be used; "" if it can. One that exists but is not established, because its names conflict with
+ * another, is not served, and one that is being deleted takes all its objects with it. A 404 is an answer; anything else
+ * leaves open whether it exists. */
+static int find_definition(struct check *c, str name, const char **ret_fault, err_t *e)
 {
     struct json *crd;
     int r = explain_get(&c->x, &resource_crds, S(""), name, &crd, e);
-    *ret_established = r == 0 && str_eqc(condition_of(crd, "Established", "status"), "True");
+    if (r == 0)
+        *ret_fault = json_at(crd, "metadata", "deletionTimestamp", NULL) ? " (being deleted)"
+                     : str_eqc(condition_of(crd, "Established", "status"), "True")
+                         ? ""
+                         : " (not established)";
+    else
+        *ret_fault = " (missing)";
     return r == -ENOENT ? 0 : r;
 }
 
@@ -182,11 +192,12 @@ static void check_definitions(struct check *c)
         r = manifest_read(m, &c->x.arena, &documents, &e);
         for (size_t i = 0; r == 0 && i < json_len(documents); i++, n++) {
             str name = json_text(json_at(json_item(documents, i), "metadata", "name", NULL));
-            bool good;
-            r = find_definition(c, name, &good, &e);
-            found += good;
-            if (!good)
-                buf_printf(&missing, "%s" STR_FMT, missing.n ? ", " : "", STR_ARG(name));
+            const char *fault;
+            r = find_definition(c, name, &fault, &e);
+            found += !*fault;
+            if (*fault)
+                buf_printf(&missing, "%s" STR_FMT "%s", missing.n ? ", " : "", STR_ARG(name),
+                           fault);
         }
     }
     if (r < 0)
@@ -194,8 +205,8 @@ static void check_definitions(struct check *c)
     else if (found == n)
         add(c, CHECK_OK, "definitions", "", "all %zu are established", n);
     else
-        add(c, CHECK_FAILED, "definitions", apply_remedy, "%zu of %zu are missing: %s", n - found,
-            n, missing.p);
+        add(c, CHECK_FAILED, "definitions", apply_remedy, "%zu of %zu cannot be used: %s",
+            n - found, n, missing.p);
 }
 
 /* By discovery, which shows what this server serves whatever its version is. */

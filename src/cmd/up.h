@@ -142,6 +142,8 @@ struct up_tally {
 };
 
 /* up_summary.c */
+/* The command that points kubectl at this server, from any directory. */
+void up_summary_put_export(struct buf *out, const struct up *up);
 struct up_tally up_summary_count(const struct up *up);
 void up_summary_print_urls(const struct up *up);
 void up_summary_add_decision(struct up *up, size_t feature, const struct up_decision *news);

@@ -127,19 +127,19 @@ static void draw_screen(struct up *up)
 {
     struct up_screen *s = &up->screen;
     auto_arena struct arena a = { 0 };
-    auto_buf struct buf text = { 0 };
+    auto_buf struct buf text = { 0 }, export = { 0 };
     enter_screen(s);
     if (!s->entered || up->stopping)
         return;
     measure_terminal(s);
     struct up_view view = up_view_gather(up, &a);
     str page = up->web && *web_login_url(up->web) ? str_c(web_login_url(up->web)) : S("");
+    up_summary_put_export(&export, up);
     struct screen_view v = {
         .rows = s->rows,
         .columns = s->columns,
         .color = !getenv("NO_COLOR"),
-        .banner = { make_title(up, &a),
-                    arena_printf(&a, "export KUBECONFIG=%s", apiserver_kubeconfig(up->server)),
+        .banner = { make_title(up, &a), buf_str(&export),
                     page.n ? arena_printf(&a, "page   " STR_FMT, STR_ARG(page)) : S("") },
         .note = buf_str(&s->note),
         .footer = s->opened ? S("q quit   ↑↓ scroll   Enter back")

@@ -6,12 +6,38 @@
 #include "../base/utf8.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+
+/* Quoted for a shell where the path needs it. */
+static void put_quoted(struct buf *out, const char *path)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+";
+    if (strspn(path, plain) == strlen(path)) {
+        buf_put(out, str_c(path));
+        return;
+    }
+    buf_put(out, S("'"));
+    for (; *path; path++)
+        buf_put(out, *path == '\'' ? S("'\\''") : (str){ path, 1 });
+    buf_put(out, S("'"));
+}
+
+void up_summary_put_export(struct buf *out, const struct up *up)
+{
+    const char *path = apiserver_kubeconfig(up->server);
+    auto_free char *whole = realpath(path, NULL);
+    buf_put(out, S("export KUBECONFIG="));
+    put_quoted(out, whole ? whole : path);
+}
 
 void up_summary_print_urls(const struct up *up)
 {
+    auto_buf struct buf export = { 0 };
+    up_summary_put_export(&export, up);
     printf("flyball is up: %s, ready after %lld ms\n\n", apiserver_url(up->server),
            (long long)up->ready_ms);
-    printf("  export KUBECONFIG=%s\n\n", apiserver_kubeconfig(up->server));
+    printf("  %s\n\n", export.p);
     printf("Try, in another terminal:\n\n"
            "  kubectl get pods,deployments,hpa -A\n"
            "  kubectl get va,shpa,podallocations,aimservices,httproutes -A\n"

@@ -85,6 +85,24 @@ def an_installation_is_seen(w):
     w.apply(lease("2026-01-05T11:15:44.000000Z"))
     code, lines = w.check()
     assert code == 1 and "2026-01-05T11:15:44" in lines["leader"][0][1], lines
+    assert lines["leader"][0][2] == "kubectl logs -n flyball-system deployment/flyball-operator", lines
+    w.apply(lease("2099-01-05T11:15:44.000000Z"))
+    code, lines = w.check()
+    assert code == 1 and lines["leader"][0][:2] == \
+        ("failed", "unknown: the clock that renewed the lease is ahead of this one, at 2099-01-05T11:15:44.000000Z"), lines
+    w.apply(lease(now()))
+
+
+def a_definition_that_is_being_deleted_fails(w):
+    name = "clustermarkets.allocation.mbcas.io"
+    w.kubectl("patch", "crd", name, "--type=merge", "-p", '{"metadata":{"finalizers":["example.com/hold"]}}')
+    w.kubectl("delete", "crd", name, "--wait=false")
+    code, lines = w.check()
+    assert code == 1 and lines["definitions"][0][0] == "failed" and name + " (being deleted)" in lines["definitions"][0][1], lines
+    w.kubectl("patch", "crd", name, "--type=merge", "-p", '{"metadata":{"finalizers":[]}}')
+    assert until(lambda: name + " (missing)" in w.check()[1]["definitions"][0][1]), w.check()
+    w.kubectl("apply", "--server-side", "-f", "-", text=w.run(w.flyball, "install"))
+    assert until(lambda: w.check()[1]["definitions"][0][0] == "ok"), w.check()
     w.apply(lease(now()))
 
 
@@ -206,7 +224,8 @@ def credentials_in_a_cluster_configuration_fail(w):
     assert w.check()[1]["credentials"][0][0] == "ok", w.check()
 
 
-CASES = [a_bare_cluster_lacks_definitions, an_installation_is_seen, credentials_in_a_cluster_configuration_fail,
+CASES = [a_bare_cluster_lacks_definitions, an_installation_is_seen, a_definition_that_is_being_deleted_fails,
+         credentials_in_a_cluster_configuration_fail,
          a_missing_permission_is_named, who_may_not_read_learns_that, rivals_are_found, prometheus_is_asked_for_its_models,
          what_cannot_be_asked_is_not_missing, names_of_others_do_not_control_the_terminal,
          long_lists_are_read_in_pages, bad_flags_are_refused]

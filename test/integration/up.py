@@ -389,7 +389,21 @@ def explain_uses_the_clock_of_the_cluster(data):
         up.stop()
 
 
-CASES = [it_stops_after_the_time_given, a_clock_that_goes_back_is_reported, a_clock_in_the_far_future_has_events,
+def the_printed_command_works_from_any_directory(data):
+    folder = os.path.join(data, "it's a folder")
+    os.mkdir(folder)
+    up = Up(os.path.relpath(folder), "--testbed", "empty")
+    try:
+        command = re.search(r"^ +(export KUBECONFIG=.*)$", up.text(), re.MULTILINE).group(1)
+        done = subprocess.run(["sh", "-c", command + " && kubectl get namespaces"], cwd="/", capture_output=True, text=True,
+                              timeout=60)
+        assert done.returncode == 0 and "default" in done.stdout, (command, done)
+    finally:
+        up.stop()
+
+
+CASES = [it_stops_after_the_time_given, the_printed_command_works_from_any_directory,
+         a_clock_that_goes_back_is_reported, a_clock_in_the_far_future_has_events,
          explain_uses_the_clock_of_the_cluster, every_feature_decides, a_bare_pod_runs,
          an_image_becomes_a_running_service,
          the_seeds_manifests_live, a_simulated_server_is_scraped, a_bad_start_is_one_sentence,
