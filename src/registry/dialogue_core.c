@@ -231,7 +231,7 @@ static void on_ping(struct registry_dialogue *d, const struct registry_answer *a
         go_to(d, first, path);
 }
 
-/* Docker calls it "token", OAuth2 "access_token". */
+/* Docker calls it "token", OAuth2 "access_token"; both should be equal, and the original uses the latter. */
 static void on_token(struct registry_dialogue *d, const struct registry_answer *answer)
 {
     struct json *tree = NULL;
@@ -240,8 +240,8 @@ static void on_token(struct registry_dialogue *d, const struct registry_answer *
         return;
     }
     int r = json_parse(d->a, answer->body, &tree, NULL);
-    str token = json_text(json_get(tree, "token"));
-    d->token = token.n ? token : json_text(json_get(tree, "access_token"));
+    str token = json_text(json_get(tree, "access_token"));
+    d->token = token.n ? token : json_text(json_get(tree, "token"));
     bool usable = d->token.n > 0;
     for (size_t i = 0; i < d->token.n; i++) /* it becomes a header */
         usable =

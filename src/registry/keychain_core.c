@@ -1,31 +1,42 @@
 /* Credentials: see keychain_core.h.
  *
  * A docker configuration maps keys to credentials. A key is a host, optionally with a scheme, a port and the beginning of a
- * path; the parts of the host may contain "*". Keys are tried in descending byte order, so that a longer path comes
- * before a shorter one and a name before a pattern; the first match of the first secret that has one wins. The path
- * matches as a prefix of bytes, as kubelet and the original do: "ghcr.io/acme" applies to "ghcr.io/acmeco/x" too. */
+ * path; the parts of the host may contain "*". The keys of all secrets are tried in descending byte order, without their
+ * scheme, so that a longer path comes before a shorter one and a name before a pattern; of equal keys that of the first
+ * secret wins. The path matches as a prefix of bytes, as kubelet and the original do: "ghcr.io/acme" applies to
+ * "ghcr.io/acmeco/x" too. */
 #include "keychain_core.h"
 
 #include "../base/base64.h"
 
 #define HUB "index.docker.io"
 
+struct place {
+    str host, port, path;
+};
+
 struct entry {
-    str key;
+    str key; /* as it was written */
+    struct place place;
+    size_t secret;
     const struct json *value;
+};
+
+struct entries {
+    struct entry *at;
+    size_t n;
 };
 
 static int compare_entries(const void *x, const void *y)
 {
     const struct entry *a = x, *b = y;
-    return -str_cmp(a->key, b->key);
+    int order = str_cmp(b->place.host, a->place.host);
+    order = order ? order : str_cmp(b->place.port, a->place.port);
+    order = order ? order : str_cmp(b->place.path, a->place.path);
+    return order ? order : (a->secret > b->secret) - (a->secret < b->secret);
 }
 
 /* ---- matching */
-
-struct place {
-    str host, port, path;
-};
 
 /* The parts of "scheme://host:port/path"; "/v1/" and "/v2/" of old configurations are dropped. */
 static struct place place_of(str key)
@@ -41,7 +52,7 @@ static struct place place_of(str key)
     }
     if (str_starts(p.path, S("/v1/")) || str_starts(p.path, S("/v2/")))
         p.path = str_from(p.path, 3);
-    if (str_eqc(p.path, "/v1") || str_eqc(p.path, "/v2"))
+    if (str_eqc(p.path, "/"))
         p.path = S("");
     at = str_find_char(key, ':');
     p.port = at == SIZE_MAX ? S("") : str_from(key, at + 1);
@@ -62,13 +73,14 @@ static bool matches_host(str pattern, str host)
     }
 }
 
-/* Whether a key of the configuration is for this image. `hub_short`: "docker.io" is Docker Hub too. */
-static bool key_applies(str key, const struct registry_reference *image, bool hub_short)
+/* Whether a key of the configuration is for this image. `hub_short`: "docker.io" is Docker Hub too, and "/v1" no path. */
+static bool key_applies(struct place want, const struct registry_reference *image, bool hub_short)
 {
-    struct place want = place_of(key);
     struct place have = place_of(image->registry);
     if (hub_short && str_eqc(image->registry, HUB) && str_eqc(want.host, "docker.io"))
         want.host = S(HUB);
+    if (hub_short && (str_eqc(want.path, "/v1") || str_eqc(want.path, "/v2")))
+        want.path = S("");
     str path = str_from(want.path, str_starts(want.path, S("/")) ? 1 : 0);
     return matches_host(want.host, have.host) && str_eq(want.port, have.port) &&
            str_starts(image->repository, path);
@@ -114,38 +126,46 @@ static int read_entry(struct arena *a, const struct entry *entry, struct registr
     return 0;
 }
 
-/* The entries of a secret in the order in which they are tried; NULL: it has none. */
-static struct entry *entries_of(struct arena *a, const struct registry_secret *secret,
-                                size_t *ret_n, int *ret_error)
+static const struct json *auths_of(struct arena *a, const struct registry_secret *secret,
+                                   int *ret_error)
 {
     bool config = str_eqc(secret->type, "kubernetes.io/dockerconfigjson");
     struct json *tree = NULL;
-    *ret_n = 0;
-    if (!config && !str_eqc(secret->type, "kubernetes.io/dockercfg"))
+    if (!secret->data.n || (!config && !str_eqc(secret->type, "kubernetes.io/dockercfg")))
         return NULL;
     *ret_error = json_parse(a, secret->data, &tree, NULL);
-    const struct json *auths = config ? json_get(tree, "auths") : tree;
-    struct entry *at = arena_array(a, json_len(auths) + 1, sizeof(*at));
-    json_each(m, auths)
-        at[(*ret_n)++] = (struct entry){ m->key, m->value };
-    qsort(at, *ret_n, sizeof(*at), compare_entries);
-    return at;
+    return config ? json_get(tree, "auths") : tree;
+}
+
+/* The entries of all secrets in the order in which they are tried. */
+static struct entries entries_of(struct arena *a, const struct registry_secret *secrets, size_t n,
+                                 int *ret_error)
+{
+    const struct json **auths = arena_array(a, n + 1, sizeof(*auths));
+    size_t room = 1;
+    for (size_t i = 0; i < n && !*ret_error; i++) {
+        auths[i] = auths_of(a, &secrets[i], ret_error);
+        room += json_len(auths[i]);
+    }
+    struct entries all = { arena_array(a, room, sizeof(*all.at)), 0 };
+    for (size_t i = 0; i < n && !*ret_error; i++)
+        json_each(m, auths[i])
+            all.at[all.n++] = (struct entry){ m->key, place_of(m->key), i, m->value };
+    qsort(all.at, all.n, sizeof(*all.at), compare_entries);
+    return all;
 }
 
 int registry_keychain_find(struct arena *a, const struct registry_secret *secrets, size_t n,
                            const struct registry_reference *image, bool hub_short,
                            struct registry_credentials *ret, err_t *e)
 {
-    for (size_t i = 0; i < n; i++) {
-        size_t count = 0;
-        int error = 0;
-        const struct entry *at = entries_of(a, &secrets[i], &count, &error);
-        if (error)
-            return err_set(e, EINVAL, "pull secret: its content is not JSON");
-        for (size_t k = 0; k < count; k++)
-            if (key_applies(at[k].key, image, hub_short))
-                return read_entry(a, &at[k], ret, e);
-    }
+    int error = 0;
+    struct entries all = entries_of(a, secrets, n, &error);
+    if (error)
+        return err_set(e, EINVAL, "pull secret: its content is not JSON");
+    for (size_t i = 0; i < all.n; i++)
+        if (key_applies(all.at[i].place, image, hub_short))
+            return read_entry(a, &all.at[i], ret, e);
     *ret = (struct registry_credentials){ 0 };
     return 0;
 }

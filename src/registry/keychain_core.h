@@ -15,7 +15,7 @@ struct registry_credentials {
     str username, password, identity_token;
 };
 
-/* `hub_short` accepts "docker.io" as a key for Docker Hub, which the original does not. -EINVAL: a secret that applies
+/* `hub_short` accepts "docker.io" as a key for Docker Hub and "/v1" for "/v1/", which the original does not. -EINVAL: a secret that applies
  * cannot be read; the sentence does not contain its content. */
 int registry_keychain_find(struct arena *a, const struct registry_secret *secrets, size_t n,
                            const struct registry_reference *image, bool hub_short,

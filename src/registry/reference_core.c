@@ -43,14 +43,15 @@ static size_t find_last(str text, char c)
     return SIZE_MAX;
 }
 
-/* Splits off what follows the last colon, unless that is the port of a host. */
-static void cut_tag(str *name, str *tag)
+/* Splits off what follows the last colon, unless that is the port of a host. True: there is a colon. */
+static bool cut_tag(str *name, str *tag)
 {
     size_t colon = find_last(*name, ':');
     if (colon == SIZE_MAX || str_find_char(str_from(*name, colon), '/') != SIZE_MAX)
-        return;
+        return false;
     *tag = str_from(*name, colon + 1);
     *name = str_upto(*name, colon);
+    return true;
 }
 
 /* Separates host and repository, and validates both. */
@@ -91,11 +92,11 @@ int registry_reference_parse(struct arena *a, str image, struct registry_referen
                            "digits",
                            STR_ARG(image));
     }
-    cut_tag(&name, &r.tag);
-    if (r.tag.n > TAG_MAX || !has_only(r.tag, "_-.", true))
+    bool empty = cut_tag(&name, &r.tag) && !r.tag.n;
+    if (empty || r.tag.n > TAG_MAX || !has_only(r.tag, "_-.", true))
         return err_set(e, EINVAL,
                        "image \"" STR_FMT "\": invalid tag \"" STR_FMT
-                       "\"; use up to 128 of A-Z a-z 0-9 _ - .",
+                       "\"; use 1 to 128 of A-Z a-z 0-9 _ - .",
                        STR_ARG(image), STR_ARG(r.tag));
     if (r.digest.n)
         r.tag = S("");
