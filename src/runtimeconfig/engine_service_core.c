@@ -97,11 +97,9 @@ static struct aim_engine_component model_component(struct arena *a,
         return make_failed("Model", &f->model_error);
     if (f->model.name.n)
         c = describe_found(a, "Model", &f->model, kinds, "ModelResolved", "ModelNotReady");
-    else if (resolved_before(a, f, "Model", "resolvedModel", "ModelResolved", &c))
-        ;
     else if (aim_engine_service_creates_model(f))
         return creating_model(a, json_at(f->service, "spec", "model", NULL));
-    else
+    else if (!resolved_before(a, f, "Model", "resolvedModel", "ModelResolved", &c))
         c = aim_engine_make("Model", ENGINE_PENDING, "ModelNotFound",
                             S("No model found for service"));
     c.upstream = true;

@@ -36,7 +36,7 @@ static struct aim_service_route_fact fact_of(enum aim_service_route_state state,
     };
 }
 
-/* ResolvedRefs; not every gateway reports it. A backend that does not exist yet is a state of its own: it is normal until
+/* ResolvedRefs; not every gateway reports it, and only False is a statement about the references. A backend that does not exist yet is a state of its own: it is normal until
  * the InferenceService is ready. */
 static struct aim_service_route_fact refs_fact(const struct json *refs, int64_t generation)
 {
@@ -47,8 +47,6 @@ static struct aim_service_route_fact refs_fact(const struct json *refs, int64_t 
                             S("Waiting for the gateway to accept the HTTPRoute"));
     if (str_eqc(status, "False"))
         return fact_of(missing ? SERVICE_ROUTE_NO_BACKEND : SERVICE_ROUTE_REJECTED, refs);
-    if (refs && !str_eqc(status, "True"))
-        return fact_of(SERVICE_ROUTE_WAITING, refs);
     return (struct aim_service_route_fact){ .state = SERVICE_ROUTE_READY };
 }
 

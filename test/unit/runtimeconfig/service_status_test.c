@@ -1,6 +1,7 @@
 /* The status of a service beyond the golden vectors: caches, the grace period of a failing server, and laws that hold
  * for any facts. */
 #include "base/random.h"
+#include "runtimeconfig/service_route_core.h"
 #include "runtimeconfig/service_status_core.h"
 #include "tap.h"
 #include "json/yaml.h"
@@ -170,6 +171,29 @@ static void pull_errors_are_distinguished(void)
     EQ_INT(aim_service_pull_cause(S("")), SERVICE_PULL_OTHER);
 }
 
+/* Unknown is no statement about the references; only Accepted decides then. */
+static void only_false_references_reject_a_route(void)
+{
+    auto_arena struct arena a = { 0 };
+    static const struct {
+        const char *accepted, *refs;
+        enum aim_service_route_state state;
+    } t[] = {
+        { "True", "Unknown", SERVICE_ROUTE_READY },
+        { "True", "True", SERVICE_ROUTE_READY },
+        { "True", "False", SERVICE_ROUTE_REJECTED },
+        { "Unknown", "False", SERVICE_ROUTE_WAITING },
+        { "False", "Unknown", SERVICE_ROUTE_REJECTED },
+    };
+    for (size_t i = 0; i < countof(t); i++) {
+        str text = arena_printf(&a,
+                                "{status: {parents: [{conditions: [{type: ResolvedRefs, status: "
+                                "'%s', reason: Pending}, {type: Accepted, status: '%s'}]}]}}",
+                                t[i].refs, t[i].accepted);
+        EQ_INT(aim_service_route_fact(parse(&a, text.p)).state, t[i].state);
+    }
+}
+
 int main(void)
 {
     return tap_run(
@@ -178,6 +202,7 @@ int main(void)
                              TAP(a_lost_volume_leaves_the_runtime_condition_alone),
                              TAP(a_missing_configuration_degrades_whatever_else_is_wrong),
                              TAP(laws_hold_for_any_facts),
+                             TAP(only_false_references_reject_a_route),
                              TAP(unread_facts_conclude_nothing),
                              TAP(pull_errors_are_distinguished),
                              { 0 } });
