@@ -23,7 +23,7 @@ static const size_t type_bytes[F_TYPE_N] = {
     [F_INT] = sizeof(int64_t),   [F_REAL] = sizeof(double),     [F_BOOL] = sizeof(bool),
     [F_MILLI] = sizeof(int64_t), [F_TIME] = sizeof(int64_t),    [F_HAS] = sizeof(bool),
     [F_RAW] = sizeof(str),       [F_LIST] = sizeof(LIST(char)), [F_IS] = sizeof(bool),
-    [F_SUM] = sizeof(uint64_t),
+    [F_SUM] = sizeof(uint64_t),  [F_ONCE] = sizeof(str),
 };
 
 /* Removes one step from `*rest`: name, ["name"], [] or [key=value]. */
@@ -108,7 +108,8 @@ static int add_field(struct arena *a, struct fieldtree *tree, const struct field
             return r;
         tree->shares |= target->of->shares;
     }
-    tree->shares |= f->type == F_WORD || f->type == F_MAP;
+    tree->shares |= f->type == F_WORD || f->type == F_MAP || f->type == F_ONCE;
+    tree->has_once |= f->type == F_ONCE;
     return add_path(a, tree, target, e);
 }
 
@@ -155,7 +156,8 @@ static struct kept *add_each(struct arena *a, struct kept *keep)
 static void add_kept(struct arena *a, struct kept *keep, const struct field_step *step)
 {
     for (const struct field_target *t = step->targets; t; t = t->next) {
-        keep->whole |= t->field->type == F_RAW || t->field->type == F_MAP;
+        enum field_type type = t->field->type;
+        keep->whole |= type == F_RAW || type == F_ONCE || type == F_MAP;
         if (t->of)
             add_kept(a, add_each(a, keep), &t->of->root);
     }

@@ -48,7 +48,8 @@ struct fieldtree {
     struct field_step root;
     struct kept keep;                   /* of the object */
     struct kept_span spans[KEPT_SPANS]; /* of the object that was trimmed last; records only */
-    bool shares; /* contains a word or a map, which record_unref() must release */
+    bool shares;   /* contains a word, a map or an F_ONCE, which record_unref() must release */
+    bool has_once; /* contains an F_ONCE, not counting those of lists */
 };
 
 /* Allocates from the arena. Adds the fields of struct record if `is_record`. */

@@ -156,7 +156,7 @@ static void set_defaults(struct projector *j, const struct fields *fields, size_
             *(double *)slot = (double)f->otherwise;
         else if (f->type == F_BOOL)
             *(bool *)slot = f->otherwise != 0;
-        else if (f->type == F_STR || f->type == F_WORD || f->type == F_RAW)
+        else if (f->type == F_STR || f->type == F_WORD || f->type == F_RAW || f->type == F_ONCE)
             *(str *)slot = S("");
     }
 }
@@ -219,11 +219,14 @@ static void set_map(struct projector *j, size_t slot, yyjson_val *v)
     *(const struct labels **)image_at(j, slot) = intern_labels(&j->intern, j->pairs.at, j->pairs.n);
 }
 
-static void set_raw(struct projector *j, size_t slot, yyjson_val *v)
+/* Once: an allocation of its own, so that it can be freed before the record. */
+static void set_raw(struct projector *j, size_t slot, yyjson_val *v, bool once)
 {
     size_t n;
-    char *text = yyjson_val_write_opts(v, 0, j->pool, &n, NULL);
-    if (!text)
+    char *text = yyjson_val_write_opts(v, 0, once ? NULL : j->pool, &n, NULL);
+    if (text && once)
+        *(str *)image_at(j, slot) = (str){ text, n };
+    if (!text || once)
         return;
     set_text(j, slot, (str){ text, n });
     ((yyjson_alc *)j->pool)->free(((yyjson_alc *)j->pool)->ctx, text);
@@ -295,7 +298,8 @@ static bool set_value(struct walk *w, struct field_target *target, yyjson_val *v
     case F_SUM:
         return yyjson_is_str(v) && (*(uint64_t *)image_at(j, slot) = sum64(text_of(v), 0), true);
     case F_RAW:
-        return set_raw(j, slot, v), true;
+    case F_ONCE:
+        return set_raw(j, slot, v, target->field->type == F_ONCE), true;
     case F_LIST:
         return yyjson_is_arr(v) && (set_list(j, slot, target->of, v), true);
     default:

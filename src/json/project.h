@@ -42,6 +42,7 @@ enum field_type {
     F_IS,    /* bool: the member equals `text` */
     F_SUM,   /* uint64_t: sum64() of the text, if only equality matters; 0: none */
     F_RAW,   /* str: the member as compact JSON, for json_parse() on demand */
+    F_ONCE,  /* str: like F_RAW, but for the handlers of a cache only: "" once they have returned */
     F_LIST,  /* LIST(type): an array of objects with fields of their own (`of`) */
     F_TYPE_N
 };
@@ -116,6 +117,8 @@ struct record *record_ref(const struct record *r);
 void record_unref(const struct record *r); /* accepts NULL */
 /* Are all declared fields equal? Ignores resourceVersion. */
 bool record_same(const struct record *a, const struct record *b);
+/* Frees the texts of type F_ONCE. They are no longer compared: a new record with one differs from every other. */
+void record_forget_once(struct record *r);
 uint32_t record_hash(str ns, str name); /* what node.hash holds */
 size_t record_bytes(const struct record *r);
 struct projector *projection_projector(const struct projection *p);

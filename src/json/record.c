@@ -69,6 +69,22 @@ struct record *record_ref(const struct record *shared)
     return r;
 }
 
+/* Texts of this type are never "" when they are owned: JSON has at least one character. */
+static void free_once(str *text)
+{
+    if (text->n)
+        free((char *)(uintptr_t)text->p);
+    *text = S("");
+}
+
+void record_forget_once(struct record *r)
+{
+    const struct fields *fields = &r->of->tree->fields;
+    for (size_t i = 0; r->of->tree->has_once && i < fields->n; i++)
+        if (fields->at[i].type == F_ONCE)
+            free_once((str *)(void *)((char *)r + fields->at[i].offset));
+}
+
 static const void *slot_of(const void *base, const struct field *f)
 {
     return (const char *)base + f->offset;
@@ -94,6 +110,8 @@ static void release_fields(struct intern *in, const struct fields *fields, const
                               container_of((uintptr_t)((const str *)slot)->p, struct word, text));
         else if (f->type == F_MAP)
             intern_labels_unref(in, *(const struct labels *const *)slot);
+        else if (f->type == F_ONCE)
+            free_once((str *)(uintptr_t)slot);
         else if (f->type == F_LIST)
             release_list(in, f, slot);
     }
@@ -132,6 +150,8 @@ static bool field_same(const struct field *f, const void *a, const void *b)
     case F_WORD:
     case F_RAW:
         return str_eq(*(const str *)a, *(const str *)b);
+    case F_ONCE:
+        return false;
     case F_MAP:
         return *(const void *const *)a == *(const void *const *)b;
     case F_BOOL:

@@ -267,6 +267,7 @@ void cache_put(struct cache *c, struct record *r)
         index_add(c, r);
         c->record_bytes += record_bytes(r);
         notify_handlers(c, NULL, r);
+        record_forget_once(r);
         return;
     }
     if (str_eq(old->rv, r->rv) && str_eq(old->uid, r->uid)) {
@@ -280,6 +281,7 @@ void cache_put(struct cache *c, struct record *r)
     c->record_bytes += record_bytes(r) - record_bytes(old);
     if (c->spec.every_update || !record_same(old, r))
         notify_handlers(c, old, r);
+    record_forget_once(r);
     record_unref(old);
 }
 

@@ -18,7 +18,8 @@ struct recurring {
     struct schedule_rule rule;
     const struct tz *zone; /* NULL: all-day, or the zone of the reader */
     const int32_t *excluded;
-    int32_t excluded_n, second, length;
+    int32_t second, length;
+    int16_t excluded_n; /* at most 2,000 */
     bool all_day;
 };
 
@@ -81,7 +82,7 @@ static void add_event(struct tables *t, const struct schedule_ical_event *event)
         t->rules[t->rules_n++] = (struct recurring){ .rule = event->rule,
                                                      .zone = event->zone,
                                                      .excluded = event->excluded,
-                                                     .excluded_n = (int32_t)event->excluded_n,
+                                                     .excluded_n = (int16_t)event->excluded_n,
                                                      .second = event->second,
                                                      .length = (int32_t)event->length,
                                                      .all_day = event->all_day };

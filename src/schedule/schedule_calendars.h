@@ -21,6 +21,8 @@ struct schedule_calendars {
     const struct schedule_calendar **defaults; /* owned */
     size_t defaults_n;
     bool has_unkept; /* a good version is not stored yet */
+    size_t unkept_n; /* bytes of those */
+    bool is_full;    /* some have no room to be stored; reported */
 };
 
 int schedule_calendars_start(struct schedule_calendars *c, struct manager *m, err_t *e);

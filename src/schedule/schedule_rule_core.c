@@ -97,7 +97,10 @@ int schedule_rule_finish(struct schedule_rule *r, int32_t first_day, int64_t *bu
 {
     enum { LAST_DAY = 100000 }; /* the year 2243 */
     r->first_day = first_day;
-    r->first = civil_from_days(first_day);
+    struct civil_date first = civil_from_days(first_day);
+    r->first.year = (int32_t)first.year;
+    r->first.month = (uint8_t)first.month;
+    r->first.day = (uint8_t)first.day;
     if (!r->count)
         return 0;
     int32_t left = r->count, until = r->last_day, day = first_day;
@@ -190,7 +193,7 @@ static bool read_freq(struct schedule_rule *r, str value)
     static const char *const words[] = { "", "DAILY", "WEEKLY", "MONTHLY", "YEARLY" };
     for (int i = 1; i < 5; i++)
         if (str_eq_nocase(value, str_c(words[i])))
-            r->freq = (enum schedule_freq)i;
+            r->freq = (uint8_t)i;
     return r->freq != SCHEDULE_ONCE;
 }
 

@@ -18,17 +18,20 @@ enum schedule_freq {
 
 enum { SCHEDULE_ORDINALS_MAX = 14 };
 
-struct schedule_rule {
-    enum schedule_freq freq;
-    int32_t interval; /* at least 1 */
+struct schedule_rule { /* packed: there may be half a million of them */
+    int32_t interval;  /* at least 1 */
     int32_t count; /* occurrences; 0: not limited. schedule_rule_finish() turns it into last_day */
     int32_t first_day, last_day; /* days since 1970-01-01; INT32_MAX: no end */
-    struct civil_date first;     /* of first_day */
-    uint16_t months;             /* bit 1 is January; 0: all */
-    uint32_t month_days;         /* bit 1 is the first day of the month */
-    uint32_t month_days_back;    /* bit 1 is the last day of the month */
-    uint8_t weekdays;            /* bit 0 is Sunday; without a number */
-    uint8_t week_start;          /* 0 is Sunday */
+    struct {
+        int32_t year;
+        uint8_t month, day;
+    } first;                  /* the date of first_day */
+    uint16_t months;          /* bit 1 is January; 0: all */
+    uint32_t month_days;      /* bit 1 is the first day of the month */
+    uint32_t month_days_back; /* bit 1 is the last day of the month */
+    uint8_t freq;             /* enum schedule_freq */
+    uint8_t weekdays;         /* bit 0 is Sunday; without a number */
+    uint8_t week_start;       /* 0 is Sunday */
     uint8_t ordinals_n;
     struct {
         int8_t number; /* 1 is the first one of the month or year, -1 the last */

@@ -252,6 +252,66 @@ static void every_update_is_a_record(void)
     teardown();
 }
 
+/* ---- texts for handlers only */
+
+struct notice {
+    struct record meta;
+    str text;
+};
+
+static const struct field notice_fields[] = {
+    { "data", F_ONCE, offsetof(struct notice, text) },
+};
+
+static void on_notice(void *context, const struct record *old, const struct record *now)
+{
+    (void)context;
+    const struct notice *n = record_as(struct notice, now ? now : old);
+    buf_printf(&told, "%s" STR_FMT " ", !old ? "+" : now ? "=" : "-", STR_ARG(n->text));
+}
+
+static void put_notice(int rv, const char *data)
+{
+    auto_buf struct buf json = { 0 };
+    struct record *r;
+    err_t e;
+    buf_printf(&json,
+               "{\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\",\"resourceVersion\":\"%d\"}%s}",
+               rv, data);
+    if (OK_CALL(project(cache_projection(cache), buf_str(&json), &r, &e), &e))
+        cache_put(cache, r);
+}
+
+static void a_text_for_handlers_is_not_kept(void)
+{
+    const struct cache_spec notices = { .resource = &resource_configmaps,
+                                        .keep = FIELDS(struct notice, notice_fields) };
+    err_t e;
+    projector = projector_new();
+    OK_CALL(cache_new(projector, &notices, &cache, &e), &e);
+    cache_handle(cache, on_notice, NULL);
+    put_notice(1, ",\"data\":{\"k\": 1}");
+    expect("+{\"k\":1} ");
+    const struct notice *n = cache_get(cache, S("ns"), S("a"));
+    EQ_STR(n->text, S(""));
+    put_notice(2, ",\"data\":{\"k\": 1}"); /* known by its sum */
+    OK(cache_get(cache, S("ns"), S("a")) == n);
+    put_notice(3, ",\"data\":{\"k\": 2}");
+    put_notice(4, "");
+    put_notice(5, ",\"data\":\"\"");
+    expect("={\"k\":2} = =\"\" ");
+    struct record *r; /* one that no cache ever held */
+    OK(project(cache_projection(cache), S("{\"data\":{}}"), &r, &e) < 0);
+    OK_CALL(project(cache_projection(cache), S("{\"metadata\":{\"name\":\"b\"},\"data\":[1]}"), &r,
+                    &e),
+            &e);
+    EQ_STR(record_as(struct notice, r)->text, S("[1]"));
+    record_unref(r);
+    cache_delete(cache, S("ns"), S("a"));
+    expect("- ");
+    teardown();
+}
+
 int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(changes_are_reported_once),
@@ -261,5 +321,6 @@ int main(void)
                                         TAP(what_is_equal_is_not_made_again),
                                         TAP(a_list_keeps_what_is_equal),
                                         TAP(every_update_is_a_record),
+                                        TAP(a_text_for_handlers_is_not_kept),
                                         { 0 } });
 }

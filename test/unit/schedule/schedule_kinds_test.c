@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/rfc3339.h"
 #include "cluster.h"
+#include "kube/keep.h"
 #include "schedule/schedule_controller.h"
 #include "schedule/schedule_records.h"
 #include "schedule/schedule_status_core.h"
@@ -210,6 +211,53 @@ static void calendars_are_followed(void)
     cluster_stop(&c);
 }
 
+/* More text than there is room for: the calendars are used all the same, and an older version of one without room is
+ * not taken for its last good one after a restart. */
+static void calendars_without_room_are_used(void)
+{
+    struct cluster c;
+    start_world(&c);
+    create(&c, &schedule_scaled_resource,
+           "{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: shop}, spec: "
+           "{minReplicaCount: 2, maxReplicaCount: 9, scaleTargetRef: {name: web}}}");
+    create(
+        &c, &resource_configmaps,
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: holidays, labels: {flyball.io/calendar: 'true'}}, data: {}}");
+    set_calendar(&c, ICS("20260611"));
+    run_operator(&c);
+    create(&c, &schedule_resource,
+           SCHEDULE("kind: ScaledObject, name: shop", ", excludeDatesFrom: [holidays]"));
+    cluster_until(&c, at("2026-06-03T10:00:00Z"));
+    EQ_INT(min_count(&c), 8); /* the first version is stored */
+    cluster_operator_down(&c);
+    auto_buf struct buf long_text = { 0 };
+    buf_put(&long_text, S("X-LONG:"));
+    while (long_text.n <
+           KEEP_SHARD_BYTES - 44) /* with the other lines: a few bytes are left of each shard */
+        buf_putc(&long_text, 'x');
+    for (int i = 0; i < 4; i++)
+        create(
+            &c, &resource_configmaps,
+            arena_printf(&c.arena,
+                         "{apiVersion: v1, kind: ConfigMap, metadata: {name: big-%d, labels: "
+                         "{flyball.io/calendar: 'true'}}, data: {a: \"BEGIN:VCALENDAR\\r\\n" STR_FMT
+                         "\\r\\n"
+                         "END:VCALENDAR\\r\\n\"}}",
+                         i, STR_ARG(buf_str(&long_text)))
+                .p);
+    set_calendar(&c, ICS("20260605"));
+    run_operator(&c);
+    cluster_until(&c, at("2026-06-05T08:00:00Z"));
+    set_calendar(&c, "BEGIN:VCALENDAR\\r\\noops");
+    cluster_operator_down(&c);
+    run_operator(&c);
+    cluster_until(&c, at("2026-06-05T10:00:00Z"));
+    EQ_INT(min_count(&c), 8); /* its last good version was not stored... */
+    cluster_until(&c, at("2026-06-11T10:00:00Z"));
+    EQ_INT(min_count(&c), 8); /* ...and the one before is gone */
+    cluster_stop(&c);
+}
+
 /* Off by default: the operator reads no ConfigMap, and the schedule's condition names the flag. */
 static void calendars_are_off_by_default(void)
 {
@@ -240,6 +288,7 @@ int main(void)
                                         TAP(the_owner_of_an_hpa_is_written),
                                         TAP(a_workload_without_an_hpa_is_a_target),
                                         TAP(calendars_are_followed),
+                                        TAP(calendars_without_room_are_used),
                                         TAP(calendars_are_off_by_default),
                                         { 0 } });
 }
