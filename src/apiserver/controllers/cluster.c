@@ -9,6 +9,7 @@
 #include "../http/write.h"
 
 #define REGISTRATION "apiregistration.k8s.io"
+#define OWN_SERVICE "/services/default/kubernetes"
 #define FLOW "/apis/flowcontrol.apiserver.k8s.io/v1/"
 #define CATCH_ALL_RULES                                                                               \
     "\"rules\":[{\"subjects\":[{\"kind\":\"Group\",\"group\":{\"name\":\"system:unauthenticated\"}}," \
@@ -120,11 +121,12 @@ static void cluster_seed(struct server *s)
 
 /* ---- APIServices */
 
-/* Any change of an APIService. */
+/* Any change of an APIService, and the deletion of our own Service. */
 static void cluster_on_event(struct server *s, const struct event *e)
 {
     struct store_key_parts parts = store_key_split(object_key(e->now));
-    if (!str_eq(parts.group, S(REGISTRATION)))
+    bool own = e->now->deleted && str_eqc(object_key(e->now), OWN_SERVICE);
+    if (!own && !str_eq(parts.group, S(REGISTRATION)))
         return;
     s->services_changed = true;
     server_reconcile_soon(s);
@@ -159,14 +161,30 @@ static bool set_available(struct server *s, struct arena *a, str key)
     return write_end_edit(s, a, k, key, tree);
 }
 
+/* Clients look for the Service default/kubernetes. It has no Endpoints: kube-apiserver refuses loopback addresses in
+ * them. A full disk is no failure: nothing depends on it here. */
+static bool restore_own_service(struct server *s, struct arena *a)
+{
+    if (!s->own_port || store_latest(s->store, S(OWN_SERVICE)))
+        return false;
+    return server_post(
+        s, S("/api/v1/namespaces/default/services"),
+        arena_printf(
+            a,
+            "{\"metadata\":{\"name\":\"kubernetes\",\"labels\":{\"component\":\"apiserver\","
+            "\"provider\":\"kubernetes\"}},\"spec\":{\"clusterIP\":\"10.96.0.1\",\"ports\":["
+            "{\"name\":\"https\",\"port\":443,\"protocol\":\"TCP\",\"targetPort\":%u}]}}",
+            s->own_port));
+}
+
 /* Sets the conditions of all. */
 static bool cluster_reconcile(struct server *s)
 {
     auto_arena struct arena a = { 0 };
-    bool worked = false;
     if (!s->services_changed)
         return false;
     s->services_changed = false;
+    bool worked = restore_own_service(s, &a);
     struct controllers_objects all = controllers_collect(s, S(REGISTRATION "/apiservices//"));
     for (size_t i = 0; i < all.all.n; i++) {
         str key = object_key(all.all.at[i]);

@@ -1,4 +1,5 @@
-/* Namespaces: a new one gets its default service account, a terminating one is emptied and then deleted.
+/* Namespaces: each has a default service account and the certificate of the server, also after a client deleted them; a
+ * terminating one is emptied and then deleted.
  *
  * Emptying starts a second after the delete, so that the client can still see the namespace terminate, and gets
  * 403 for creates in it. (kube-controller-manager waits five seconds.)
@@ -12,9 +13,12 @@
 
 #include "../../base/rfc3339.h"
 #include "../../json/scan.h"
+#include "../../net/cert.h"
 #include "../http/managed.h"
 
 #include <stdio.h>
+
+#define ROOT_CA "kube-root-ca.crt"
 
 enum { PAUSE_S = 1 };
 
@@ -48,8 +52,14 @@ static void namespace_on_event(struct server *s, const struct event *e)
     bool is_namespace = !parts.group.n && str_eq(parts.resource, S("namespaces"));
     if (is_namespace && !e->now->deleted && e->now->deleting)
         enqueue_terminating(s, parts.name);
-    if (is_namespace && !s->no_accounts && !e->now->deleted && !e->was && !e->now->deleting) {
-        char *kept = mem_dup(parts.name.p, parts.name.n);
+    bool is_content =
+        !parts.group.n && e->now->deleted && e->was &&
+        ((str_eqc(parts.resource, "serviceaccounts") && str_eqc(parts.name, "default")) ||
+         (str_eqc(parts.resource, "configmaps") && str_eqc(parts.name, ROOT_CA)));
+    if (!s->no_accounts && !is_terminating(s, parts.ns) &&
+        (is_content || (is_namespace && !e->now->deleted && !e->was && !e->now->deleting))) {
+        str ns = is_content ? parts.ns : parts.name;
+        char *kept = mem_dup(ns.p, ns.n);
         vec_push(&s->new_namespaces, kept);
         server_reconcile_soon(s);
     }
@@ -57,11 +67,38 @@ static void namespace_on_event(struct server *s, const struct event *e)
         server_reconcile_soon(s);
 }
 
-static void create_default_account(struct server *s, str ns)
+/* Also what is staged counts, so that nothing is created twice. */
+static bool has_object(struct server *s, struct arena *a, const char *resource, str ns,
+                       const char *name)
+{
+    return store_latest(s->store, store_key_make(a, (struct store_key_parts){
+                                                        S(""), str_c(resource), ns, str_c(name) }));
+}
+
+/* What pods need: an account, and the certificate by which they verify the server. */
+static void fill_namespace(struct server *s, str ns)
 {
     auto_arena struct arena a = { 0 };
-    str path = arena_printf(&a, "/api/v1/namespaces/" STR_FMT "/serviceaccounts", STR_ARG(ns));
-    server_post(s, path, S("{\"metadata\":{\"name\":\"default\"}}"));
+    auto_buf struct buf body = { 0 };
+    const struct object *o = store_latest(s->store, catalog_key(&a, namespace_kind(), S(""), ns));
+    if (!o || o->deleting)
+        return;
+    str path = arena_printf(&a, "/api/v1/namespaces/" STR_FMT "/", STR_ARG(ns));
+    if (!has_object(s, &a, "serviceaccounts", ns, "default"))
+        server_post(s, arena_printf(&a, STR_FMT "serviceaccounts", STR_ARG(path)),
+                    S("{\"metadata\":{\"name\":\"default\"}}"));
+    if (!s->issuer || has_object(s, &a, "configmaps", ns, ROOT_CA))
+        return;
+    buf_put(&body, /* quoted: kube-controller-manager */
+            S("{\"metadata\":{\"name\":\"" ROOT_CA
+              "\",\"annotations\":{\"kubernetes.io/description\":"
+              "\"Contains a CA bundle that can be used to verify the kube-apiserver when using "
+              "internal endpoints such as the internal service IP or kubernetes.default.svc. No "
+              "other usage is guaranteed across distributions of Kubernetes clusters.\"}},"
+              "\"data\":{\"ca.crt\":"));
+    json_write_text(&body, buf_str(&s->issuer->cert));
+    buf_put(&body, S("}}"));
+    server_post(s, arena_printf(&a, STR_FMT "configmaps", STR_ARG(path)), buf_str(&body));
 }
 
 /* ---- conditions */
@@ -230,7 +267,7 @@ static bool namespace_reconcile(struct server *s)
 {
     bool worked = s->new_namespaces.n > 0;
     for (size_t i = 0; i < s->new_namespaces.n; i++) {
-        create_default_account(s, str_c(s->new_namespaces.at[i]));
+        fill_namespace(s, str_c(s->new_namespaces.at[i]));
         free(s->new_namespaces.at[i]);
     }
     vec_clear(&s->new_namespaces);
@@ -259,7 +296,7 @@ static void namespace_seed(struct server *s)
     }
 }
 
-/* An existing namespace needs no service account; one that was being emptied still is. */
+/* An existing namespace has its account; one that was being emptied still is. */
 static void namespace_on_load(struct server *s, const struct event *e)
 {
     if (e->now->deleting)

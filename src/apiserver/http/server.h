@@ -83,19 +83,20 @@ struct server {
     str time;
     char time_text[RFC3339_TEXT_MAX];
     /* Queues of the controllers; all strings are owned. */
-    VEC(char *) new_namespaces;         /* names: each needs a default service account */
+    VEC(char *) new_namespaces;         /* names: may lack their account and root certificate */
     VEC(char *) terminating_namespaces; /* names: being emptied */
     VEC(char *) changed_definitions;    /* names */
     VEC(char *) changed_claims;         /* keys */
     VEC(char *) changed_requests;       /* keys: certificates to sign */
     VEC(char *) counted_namespaces;     /* names: what their quotas use must be counted again */
     const struct cert_pair *issuer;     /* signs them; NULL: none (borrowed) */
-    bool services_changed;              /* conditions of APIServices must be set again */
-    bool roles_changed;                 /* aggregated cluster roles must be computed again */
-    bool all_definitions_changed;       /* a deleted definition freed its names: check all others */
-    bool no_accounts;                   /* namespaces get no service account, and pods need none */
-    bool allow_all;                     /* every request is authorized */
-    bool stopping;                      /* calls are answered with 503 */
+    unsigned own_port;                  /* of the Service default/kubernetes; 0: none yet */
+    bool services_changed;        /* that Service or conditions of APIServices must be set again */
+    bool roles_changed;           /* aggregated cluster roles must be computed again */
+    bool all_definitions_changed; /* a deleted definition freed its names: check all others */
+    bool no_accounts;             /* namespaces get no service account, and pods need none */
+    bool allow_all;               /* every request is authorized */
+    bool stopping;                /* calls are answered with 503 */
 };
 
 int server_new(struct loop *loop, const struct server_options *options, struct server **ret,
