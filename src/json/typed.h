@@ -1,5 +1,5 @@
 /* Operations on objects with a known shape: the building blocks of server-side apply. Used by
- * apply.c only.
+ * apply.c, and by admission policies, which merge without ownership.
  *
  * A value has the type of its shape or is null; typed_check() verifies that, the others rely on it
  * and treat anything else as null. NULL means "absent", which differs from null. */

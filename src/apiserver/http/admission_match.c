@@ -1,5 +1,6 @@
 /* Decides whether a policy applies: operations on resources, selectors of namespaces and objects. */
 #include "admission.h"
+#include "convert.h"
 #include "read.h"
 
 static bool list_has(const struct json *list, str word)
@@ -36,16 +37,16 @@ static bool matches_scope(const struct admission_request *r, str scope)
            (str_eqc(scope, "Namespaced") ? namespaced : !namespaced);
 }
 
-/* `as`: the version of the resource; NULL: any, as matchPolicy Equivalent of a policy wants. */
+/* `as`: the version of the resource. The group is that of `as` too: events are in two. */
 static bool matches_rule(const struct admission_request *r, const struct json *rule,
                          const struct kind *as)
 {
     const struct call *c = r->call;
     const struct json *names = json_get(rule, "resourceNames");
     return list_has(json_get(rule, "operations"), str_c(r->operation)) &&
-           list_has(json_get(rule, "apiGroups"), c->kind->group) &&
-           (!as || list_has(json_get(rule, "apiVersions"), as->version)) &&
-           matches_resource(json_get(rule, "resources"), c->kind->plural,
+           list_has(json_get(rule, "apiGroups"), as->group) &&
+           list_has(json_get(rule, "apiVersions"), as->version) &&
+           matches_resource(json_get(rule, "resources"), as->plural,
                             str_c(kind_sub_names[c->sub])) &&
            matches_scope(r, json_text(json_get(rule, "scope"))) &&
            (!json_len(names) || list_has(names, r->name));
@@ -100,14 +101,49 @@ bool admission_selects(const struct admission_request *r, const struct json *mat
            matches_object(r, json_get(match, "objectSelector"));
 }
 
-bool admission_matches(const struct admission_request *r, const struct json *match)
+const struct kind *admission_find_version(const struct admission_request *r,
+                                          const struct json *rules, bool exact)
 {
+    const struct kind *own = r->call->kind;
+    if (admission_matches_rules(r, rules, own))
+        return own;
+    const struct catalog *catalog = &r->call->server->catalog;
+    for (uint32_t i = 0; !exact && i < json_len(rules); i++) {
+        struct json one = { .type = JSON_ARR, .n = 1, .items = &rules->items[i] };
+        for (size_t k = 0; k < catalog->all.n; k++) {
+            const struct kind *other = catalog->all.at[k];
+            if (other != own && other->storage == own->storage &&
+                admission_matches_rules(r, &one, other))
+                return other;
+        }
+    }
+    return NULL;
+}
+
+const struct kind *admission_matches(const struct admission_request *r, const struct json *match)
+{
+    const struct kind *own = r->call->kind;
     if (!match)
-        return true;
+        return own;
     bool exact = str_eqc(json_text(json_get(match, "matchPolicy")), "Exact");
-    const struct kind *as = exact ? r->call->kind : NULL;
     const struct json *rules = json_get(match, "resourceRules");
-    return admission_selects(r, match) &&
-           !admission_matches_rules(r, json_get(match, "excludeResourceRules"), as) &&
-           (!json_len(rules) || admission_matches_rules(r, rules, as));
+    if (!admission_selects(r, match) ||
+        admission_find_version(r, json_get(match, "excludeResourceRules"), exact))
+        return NULL;
+    return json_len(rules) ? admission_find_version(r, rules, exact) : own;
+}
+
+/* A Scale has one version. */
+bool admission_view(const struct admission_request *r, const struct kind *as,
+                    struct admission_request *ret)
+{
+    struct call *c = r->call;
+    *ret = *r;
+    ret->as = as;
+    if (as == c->kind || r->kind != c->kind)
+        return true;
+    ret->kind = as;
+    ret->object = r->object ? convert_tree(c, c->kind, as, r->object) : NULL;
+    ret->old = r->old ? convert_tree(c, c->kind, as, r->old) : NULL;
+    return !ret->object == !r->object && !ret->old == !r->old;
 }

@@ -81,8 +81,10 @@ static str storage_hash(struct arena *a, const struct kind *k)
     uint8_t digest[SHA256_BYTES];
     struct sha256 hash;
     sha256_init(&hash);
+    /* kube-apiserver 1.36 stores these in their older version, which is served no more than here */
+    bool older = str_starts(k->kind, S("MutatingAdmissionPolicy"));
     sha256_feed(&hash, arena_printf(a, STR_FMT "/" STR_FMT "/" STR_FMT, STR_ARG(k->group),
-                                    STR_ARG(k->version), STR_ARG(k->kind)));
+                                    STR_ARG(older ? S("v1beta1") : k->version), STR_ARG(k->kind)));
     sha256_finish(&hash, digest);
     auto_buf struct buf text = { 0 };
     base64_encode(&text, (str){ (const char *)digest, 8 });

@@ -2,6 +2,7 @@
 #include "ownership.h"
 
 #include "../../json/apply.h"
+#include "../../json/typed.h"
 
 /* Dotted paths ("spec.replicas") as a field set. */
 static struct fieldset parse_paths(struct arena *a, const char *const *paths)
@@ -69,4 +70,53 @@ int ownership_apply(struct arena *a, const struct ownership *o, struct json **re
     *ret_causes = causes;
     *ret_message = result.message;
     return code;
+}
+
+/* ---- merging without ownership */
+
+/* Lists the atomic values of a configuration. Setting one would remove what it does not name. */
+static void find_atomics(const struct shape *shape, const struct json *v, str path, struct arena *a,
+                         struct buf *out)
+{
+    if (json_is(v, JSON_NULL))
+        return;
+    const struct shape *s = shape_for(shape, v);
+    bool list = s->kind == SHAPE_LIST;
+    if (list ? s->list == SHAPE_ATOMIC_LIST : s->kind == SHAPE_OBJ && s->atomic)
+        buf_printf(out, "%s" STR_FMT, out->n ? ", " : "", STR_ARG(path));
+    if (s->kind == SHAPE_OBJ)
+        json_each(m, v) {
+            const struct shape_field *f = shape_field(s, m->key);
+            if (f)
+                find_atomics(f->shape, m->value,
+                             arena_printf(a, STR_FMT "." STR_FMT, STR_ARG(path), STR_ARG(m->key)),
+                             a, out);
+        }
+    for (uint32_t i = 0; list && i < json_len(v); i++)
+        find_atomics(s->element, v->items[i], arena_printf(a, STR_FMT "[%u]", STR_ARG(path), i), a,
+                     out);
+}
+
+int ownership_merge(struct arena *a, const struct shape *shape, const struct json *object,
+                    const struct json *configuration, struct json **ret, err_t *e)
+{
+    auto_buf struct buf atomics = { 0 };
+    err_t why = { 0 };
+    if (typed_check(shape, configuration, false, &why) < 0)
+        return err_set(e, EINVAL,
+                       "error applying patch: failed to convert patch object to typed object: %s",
+                       why.text);
+    find_atomics(shape, configuration, S(""), a, &atomics);
+    if (atomics.n)
+        return err_set(e, EINVAL,
+                       "error applying patch: invalid ApplyConfiguration: may not mutate atomic "
+                       "arrays, maps or structs: " STR_FMT,
+                       STR_ARG(buf_str(&atomics)));
+    if (typed_check(shape, object, true, &why) < 0)
+        return err_set(
+            e, EINVAL,
+            "error applying patch: failed to convert original object to typed object: %s",
+            why.text);
+    *ret = typed_merge(a, shape, object, configuration);
+    return 0;
 }

@@ -26,4 +26,9 @@ struct json *ownership_update(struct arena *a, const struct ownership *o);
 int ownership_apply(struct arena *a, const struct ownership *o, struct json **ret_object,
                     struct json **ret_causes, str *ret_message, err_t *e);
 
+/* Merges a configuration into the object, as apply does, without regard to owners: what an admission policy returns. It
+ * must fit the shape and must not set atomic lists or maps; the error is worded as that of kube-apiserver. */
+int ownership_merge(struct arena *a, const struct shape *shape, const struct json *object,
+                    const struct json *configuration, struct json **ret, err_t *e);
+
 #endif

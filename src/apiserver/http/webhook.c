@@ -147,46 +147,21 @@ struct invocation {
     struct admission_request request;
 };
 
-/* The kind in whose version the webhook sees the request: that of the request if a rule names it, else another version
- * of the resource that a rule names, unless matchPolicy is Exact. NULL: no rule matches. */
-static const struct kind *find_version(const struct admission_request *r, const struct json *spec)
-{
-    const struct json *rules = json_get(spec, "rules");
-    const struct kind *own = r->call->kind;
-    if (admission_matches_rules(r, rules, own))
-        return own;
-    if (str_eqc(json_text(json_get(spec, "matchPolicy")), "Exact"))
-        return NULL;
-    const struct catalog *catalog = &r->call->server->catalog;
-    for (uint32_t i = 0; i < json_len(rules); i++) {
-        struct json one = { .type = JSON_ARR, .n = 1, .items = &rules->items[i] };
-        for (size_t k = 0; k < catalog->all.n; k++) {
-            const struct kind *other = catalog->all.at[k];
-            if (other != own && other->storage == own->storage &&
-                admission_matches_rules(r, &one, other))
-                return other;
-        }
-    }
-    return NULL;
-}
-
 /* Whether the webhook sees the request. Fills in the invocation. A condition that fails to evaluate refuses the
  * request: then the call is answered. */
 static bool select_hook(const struct admission_request *r, const struct hook *h,
                         struct invocation *ret)
 {
     struct call *c = r->call;
-    const struct kind *as = admission_selects(r, h->spec) ? find_version(r, h->spec) : NULL;
+    bool exact = str_eqc(json_text(json_get(h->spec, "matchPolicy")), "Exact");
+    const struct kind *as = admission_selects(r, h->spec)
+                                ? admission_find_version(r, json_get(h->spec, "rules"), exact)
+                                : NULL;
     if (!as)
         return false;
-    *ret = (struct invocation){ .hook = h, .as = as, .request = *r };
-    if (as != c->kind && r->kind == c->kind) {
-        ret->request.kind = as;
-        ret->request.object = r->object ? convert_tree(c, c->kind, as, r->object) : NULL;
-        ret->request.old = r->old ? convert_tree(c, c->kind, as, r->old) : NULL;
-        if (!ret->request.object != !r->object || !ret->request.old != !r->old)
-            return false; /* waiting, or answered */
-    }
+    *ret = (struct invocation){ .hook = h, .as = as };
+    if (!admission_view(r, as, &ret->request))
+        return false;
     str why = S("");
     if (!h->conditions || admission_conditions_hold(&ret->request, h->conditions, &why))
         return true;
@@ -197,7 +172,7 @@ static bool select_hook(const struct admission_request *r, const struct hook *h,
 
 /* ---- asking */
 
-static void answer_internal(struct call *c, str why)
+void webhook_answer_internal(struct call *c, str why)
 {
     call_status(c, &(struct status){ .code = 500,
                                      .reason = "InternalError",
@@ -262,7 +237,7 @@ static bool apply_verdict(struct call *c, const struct hook *h, struct hook_verd
     str why = arena_printf(c->arena, "failed calling webhook \"" STR_FMT "\": " STR_FMT,
                            STR_ARG(h->name), STR_ARG(v->why));
     if (!str_eqc(json_text(json_get(h->spec, "failurePolicy")), "Ignore")) {
-        answer_internal(c, why);
+        webhook_answer_internal(c, why);
         return false;
     }
     log_warn("webhook failed; its failurePolicy is Ignore", KV("webhook", h->name),
@@ -274,8 +249,8 @@ static bool apply_verdict(struct call *c, const struct hook *h, struct hook_verd
 
 /* Why the patch does not apply, in the words of kube-apiserver: the first operation that fails is found by applying one
  * after the other. */
-static str describe_patch_error(struct arena *a, const struct json *object,
-                                const struct json *patch, const err_t *e)
+str webhook_describe_patch_error(struct arena *a, const struct json *object,
+                                 const struct json *patch, const err_t *e)
 {
     struct json *now = json_copy(a, object);
     enum { MOST = 100 }; /* each is a pass over the object */
@@ -312,16 +287,17 @@ static bool apply_patch(struct admission_request *r, const struct invocation *i,
     struct json *result = NULL;
     err_t e = { 0 };
     if (!i->request.object) {
-        answer_internal(c, arena_printf(c->arena,
-                                        "admission webhook \"" STR_FMT
-                                        "\" attempted to modify the object, which is not "
-                                        "supported for this operation",
-                                        STR_ARG(i->hook->name)));
+        webhook_answer_internal(c, arena_printf(c->arena,
+                                                "admission webhook \"" STR_FMT
+                                                "\" attempted to modify the object, which is not "
+                                                "supported for this operation",
+                                                STR_ARG(i->hook->name)));
         return false;
     }
     const struct kind *k = i->request.kind;
     if (patch_apply(c->arena, i->request.object, patch, &result, &e) < 0) {
-        answer_internal(c, describe_patch_error(c->arena, i->request.object, patch, &e));
+        webhook_answer_internal(c, webhook_describe_patch_error(c->arena, i->request.object, patch,
+                                                                &e));
         return false;
     }
     int failed = kind_decode(k, c->arena, result, NULL, &e);
@@ -330,7 +306,7 @@ static bool apply_patch(struct admission_request *r, const struct invocation *i,
          !str_eq(json_text(json_get(result, "apiVersion")), kind_api_version(c->arena, k))))
         failed = err_set(&e, EINVAL, "the patch changes kind or apiVersion");
     if (failed) {
-        answer_internal(c, arena_str(c->arena, str_c(e.text)));
+        webhook_answer_internal(c, arena_str(c->arena, str_c(e.text)));
         return false;
     }
     *ret_changed = !json_eq(result, i->request.object);
@@ -373,17 +349,28 @@ static bool run_round(struct admission_request *r, struct hook_list hooks, struc
 }
 
 /* A second round asks those again whose policy wants it, and no other, as kube-apiserver does. There is no
- * third: webhooks that undo each other's changes must not go on for ever. */
+ * third: webhooks that undo each other's changes must not go on for ever. In each round policies come first. */
 bool webhook_mutate(struct admission_request *r)
 {
     struct call *c = r->call;
-    if (!c->wait || str_eq(c->kind->group, GROUP))
-        return true; /* a write of the server itself, or there are none */
-    struct hook_list hooks = collect_hooks(c, true);
+    if (str_eq(c->kind->group, GROUP))
+        return true;
+    struct hook_list hooks = { 0 };
+    if (c->wait) /* not a write of the server itself, and there are some */
+        hooks = collect_hooks(c, true);
     struct turn *turns = arena_array(c->arena, hooks.n, sizeof(*turns));
-    bool changed = false;
-    return run_round(r, hooks, turns, 0, &changed) &&
-           (!changed || run_round(r, hooks, turns, 1, &changed));
+    struct mutation m = { 0 };
+    for (bool again = true; again && m.round < 2; m.round++) {
+        m.changed = again = false;
+        if (!admission_run_mutations(r, &m))
+            return false;
+        for (size_t i = 0; m.round && m.changed && i < hooks.n; i++)
+            turns[i].again |= turns[i].was_asked;
+        if (!run_round(r, hooks, turns, m.round, &again))
+            return false;
+        again |= m.changed;
+    }
+    return true;
 }
 
 /* ---- validating */

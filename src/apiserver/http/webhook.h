@@ -73,10 +73,16 @@ void webhook_free(struct server *s);
 /* ---- webhook.c */
 
 bool webhook_exist(struct server *s); /* is there any configuration? */
-/* Asks the mutating webhooks; r->object is replaced by what they made of it. False: answered, or waiting. */
+/* Runs mutating policies and asks the mutating webhooks; r->object is replaced by what they made of it. False: answered, or waiting. */
 bool webhook_mutate(struct admission_request *r);
 /* Asks all validating webhooks at once. False: answered, or waiting. */
 bool webhook_validate(const struct admission_request *r);
+
+/* Answers with 500 "Internal error occurred". */
+void webhook_answer_internal(struct call *c, str why);
+/* Why the patch does not apply, in the words of kube-apiserver. */
+str webhook_describe_patch_error(struct arena *a, const struct json *object,
+                                 const struct json *patch, const err_t *e);
 
 struct hook_config;
 void webhook_configs_free(struct hook_config *first);

@@ -178,12 +178,25 @@ static void check_nodes(const struct json *spec, const struct field_path *at,
                       "%s, but multiple fields are set", why);
 }
 
+/* Schedulers compare versions, so a text that has no order is refused. */
+static void check_version(const struct json *version, const struct field_path *at,
+                          struct field_errors *errors)
+{
+    if (version && !cel_is_version(json_text(version)))
+        field_invalid(errors, at, version,
+                      "must be a string compatible with semver.org spec 2.0.0");
+}
+
 /* A device attribute is a union: exactly one of its typed values is set. */
 static void check_attributes(const struct json *attributes, const struct field_path *up,
                              struct field_errors *errors)
 {
     json_each(m, attributes) {
         struct field_path at = { up, .key = m->key, .how = FIELD_KEY };
+        const struct json *versions = json_get(m->value, "versions");
+        check_version(json_get(m->value, "version"), AT(&at, "version"), errors);
+        for (uint32_t i = 0; i < json_len(versions); i++)
+            check_version(versions->items[i], AT_INDEX(AT(&at, "versions"), i), errors);
         if (!json_len(m->value))
             field_invalid(errors, &at, json_new_str(errors->arena, S("")),
                           "exactly one value must be specified");

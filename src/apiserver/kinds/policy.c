@@ -44,6 +44,7 @@ struct compiler {
     struct policy *policy;
     struct cel_variable variables[POLICY_VARIABLE_N];
     struct cel_type *declared; /* type of `variables` */
+    bool patches;              /* inside a mutation */
 };
 
 /* Fields of the request keep their names, even those that are words of the language ("namespace"). The types were made
@@ -99,10 +100,16 @@ static void init_variables(struct compiler *c, const struct json *spec)
 /* Each variable is declared for all that follow, which takes time in the square of their number. */
 enum { VARIABLES_MAX = 100 };
 
-enum { WANT_ANY, WANT_BOOL, WANT_STRING, WANT_STRING_OR_NULL };
+enum { WANT_ANY, WANT_BOOL, WANT_STRING, WANT_STRING_OR_NULL, WANT_OBJECT, WANT_PATCHES };
 
 static bool has_wanted_type(const struct cel_type *type, int want)
 {
+    if (want == WANT_PATCHES) {
+        const struct cel_type *item = type->kind == CEL_LIST ? type->of[0] : type;
+        return item != type && item->kind == CEL_OBJECT && str_eqc(S("JSONPatch"), item->name);
+    }
+    if (want == WANT_OBJECT)
+        return type->kind == CEL_OBJECT && type->open && str_eqc(S("Object"), type->name);
     return want == WANT_ANY || (want == WANT_BOOL && type->kind == CEL_BOOL) ||
            (want >= WANT_STRING && type->kind == CEL_STRING) ||
            (want == WANT_STRING_OR_NULL && type->kind == CEL_NULL);
@@ -128,13 +135,15 @@ static void report_error(struct compiler *c, const struct field_path *at, str te
 static struct policy_expression compile(struct compiler *c, const struct json *text, int want,
                                         const struct field_path *at)
 {
-    static const char *const wanted[] = { "", "bool", "string", "one of [string null_type]" };
+    static const char *const wanted[] = { "",       "bool",
+                                          "string", "one of [string null_type]",
+                                          "Object", "list(JSONPatch)" };
     struct policy_expression e = { .text = json_text(text) };
     str issues;
-    struct cel_env env = { c->variables, POLICY_VARIABLE_N, .policy = true };
+    struct cel_env env = { c->variables, POLICY_VARIABLE_N, .policy = true, .patches = c->patches };
     if (!str_trim(e.text).n) {
         if (c->errors)
-            field_required(c->errors, at, "expression is not specified");
+            field_required(c->errors, at, c->patches ? NULL : "expression is not specified");
         return e;
     }
     if (cel_compile(c->arena, &env, e.text, &e.program, &issues) < 0) {
@@ -283,6 +292,46 @@ static void compile_validations(struct compiler *c, const struct json *list)
     }
 }
 
+/* The expression that belongs to the type of a mutation; the other one must be absent. */
+static void compile_mutation(struct compiler *c, const struct json *each,
+                             const struct field_path *at, struct policy_mutation *ret)
+{
+    static const char *const types[] = { "JSONPatch", "ApplyConfiguration" };
+    static const char *const keys[] = { "jsonPatch", "applyConfiguration" };
+    ret->apply = str_eqc(json_text(json_get(each, "patchType")), types[1]);
+    bool known = ret->apply || str_eqc(json_text(json_get(each, "patchType")), types[0]);
+    struct field_path mine_at = { at, .key = str_c(keys[ret->apply]) };
+    struct field_path other_at = { at, .key = str_c(keys[!ret->apply]) };
+    const struct json *mine = json_get_str(each, mine_at.key);
+    if (mine && known)
+        ret->expression =
+            compile(c, json_get(mine, "expression"), ret->apply ? WANT_OBJECT : WANT_PATCHES,
+                    AT(&mine_at, "expression"));
+    if (!c->errors || !known)
+        return;
+    str when = arena_printf(c->arena, "be specified when patchType is %s", types[ret->apply]);
+    if (!mine)
+        field_required(c->errors, &mine_at, arena_printf(c->arena, "must %s", when.p).p);
+    if (json_get_str(each, other_at.key))
+        field_invalid(c->errors, &other_at,
+                      json_new_str(c->arena,
+                                   arena_printf(c->arena, "{" STR_FMT "}", STR_ARG(other_at.key))),
+                      "must not %s", when.p);
+}
+
+/* Mutations may construct objects and see all variables, as validations do. */
+static void compile_mutations(struct compiler *c, const struct json *list)
+{
+    struct field_path spec = { NULL, .key = S("spec") }, up = { &spec, .key = S("mutations") };
+    struct policy *p = c->policy;
+    p->mutations = arena_array(c->arena, json_len(list), sizeof(*p->mutations));
+    c->patches = true;
+    for (; p->n_mutations < json_len(list); p->n_mutations++)
+        compile_mutation(c, list->items[p->n_mutations], AT_INDEX(&up, p->n_mutations),
+                         &p->mutations[p->n_mutations]);
+    c->patches = false;
+}
+
 /* Audit annotations are checked; there is no audit log to write them to. */
 static void check_annotations(struct compiler *c, const struct json *list, str policy_name)
 {
@@ -314,6 +363,7 @@ struct policy *kind_policy_compile(struct arena *a, const struct json *spec, str
                        &(struct field_path){ .key = S("spec") });
     compile_variables(&c, json_get(spec, "variables"));
     compile_validations(&c, json_get(spec, "validations"));
+    compile_mutations(&c, json_get(spec, "mutations"));
     check_annotations(&c, json_get(spec, "auditAnnotations"), policy_name);
     return p;
 }

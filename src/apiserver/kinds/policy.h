@@ -29,14 +29,20 @@ struct policy_validation {
     str plain_message, reason;
 };
 
+struct policy_mutation {
+    struct policy_expression expression;
+    bool apply; /* an Object to merge; otherwise a list of JSONPatch */
+};
+
 struct policy {
     const struct json *spec;
     bool ignores_errors; /* failurePolicy */
     struct policy_validation *validations;
+    struct policy_mutation *mutations;
     struct policy_expression *conditions;
     struct policy_expression *variables;
     str *variable_names;
-    uint32_t n_validations, n_conditions, n_variables;
+    uint32_t n_validations, n_mutations, n_conditions, n_variables;
     const struct cel_type *request_type, *namespace_type;
 };
 

@@ -97,6 +97,20 @@ static void check_param_kind(const struct json *kind, const struct field_path *a
         field_required(errors, AT(at, "kind"), NULL);
 }
 
+/* Only what has a new object can be changed. The error is reported once more for the list of rules as a whole. */
+static void check_operations(const struct json *match, const struct field_path *at,
+                             struct field_errors *errors)
+{
+    static const char *const operations[] = { "*", "CONNECT", "CREATE", "UPDATE", NULL };
+    const struct json *rules = json_get(match, "resourceRules");
+    for (uint32_t i = 0; i < json_len(rules); i++) {
+        const struct json *list = json_get(rules->items[i], "operations");
+        for (uint32_t n = 0; n < json_len(list); n++)
+            if (!format_is_one_of(json_text(list->items[n]), operations))
+                field_not_supported(errors, at, list->items[n], operations);
+    }
+}
+
 static void validate_policy(const struct kind_change *c, struct kind_env *env,
                             struct field_errors *errors)
 {
@@ -109,7 +123,14 @@ static void validate_policy(const struct kind_change *c, struct kind_env *env,
     else if (!json_len(json_get(match, "resourceRules")))
         field_required(errors, AT(AT(&at, "matchConstraints"), "resourceRules"), NULL);
     check_match(match, AT(&at, "matchConstraints"), errors);
-    if (!json_len(json_get(spec, "validations")) && !json_len(json_get(spec, "auditAnnotations"))) {
+    if (str_eqc(c->kind->plural, "mutatingadmissionpolicies")) {
+        check_operations(match, AT(AT(AT(&at, "matchConstraints"), "resourceRules"), "operations"),
+                         errors);
+        if (!json_len(json_get(spec, "mutations")))
+            field_required(errors, AT(&at, "mutations"),
+                           "mutations must contain at least one item");
+    } else if (!json_len(json_get(spec, "validations")) &&
+               !json_len(json_get(spec, "auditAnnotations"))) {
         static const char why[] = "validations or auditAnnotations must contain at least one item";
         field_required(errors, AT(&at, "validations"), why);
         field_required(errors, AT(&at, "auditAnnotations"), why);
@@ -173,7 +194,11 @@ static void validate_policy_binding(const struct kind_change *c, struct kind_env
     const struct json *spec = json_get(c->object, "spec");
     check_param_ref(json_get(spec, "paramRef"), AT(&at, "paramRef"), errors);
     check_match(json_get(spec, "matchResources"), AT(&at, "matchResources"), errors);
-    check_actions(json_get(spec, "validationActions"), AT(&at, "validationActions"), errors);
+    if (str_eqc(c->kind->plural, "mutatingadmissionpolicybindings"))
+        check_operations(json_get(spec, "matchResources"),
+                         AT(AT(AT(&at, "matchResources"), "resourceRules"), "operations"), errors);
+    else
+        check_actions(json_get(spec, "validationActions"), AT(&at, "validationActions"), errors);
 }
 
 const struct kind_hooks kind_hooks_policy_binding = { .validate = validate_policy_binding };

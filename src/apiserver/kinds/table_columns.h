@@ -29,9 +29,9 @@ extern const struct table_columns table_columns_cronjob, table_columns_ingress,
     table_columns_revision, table_columns_resourceclaim, table_columns_resourceslice,
     table_columns_pdb, table_columns_quota, table_columns_endpoints, table_columns_priorityclass,
     table_columns_runtimeclass, table_columns_prioritylevel, table_columns_flowschema,
-    table_columns_csr, table_columns_apiservice, table_columns_policy, table_columns_policy_binding,
-    table_columns_volumeattachment, table_columns_ipaddress, table_columns_servicecidr,
-    table_columns_component;
+    table_columns_csr, table_columns_apiservice, table_columns_policy,
+    table_columns_mutating_policy, table_columns_policy_binding, table_columns_volumeattachment,
+    table_columns_ipaddress, table_columns_servicecidr, table_columns_component;
 
 table_cells_fn table_cells_plain, table_cells_namespace, table_cells_node, table_cells_pod,
     table_cells_configmap, table_cells_secret, table_cells_service, table_cells_event,

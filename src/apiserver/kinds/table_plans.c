@@ -82,6 +82,8 @@ TABLE(apiservice, "name $service:spec.service $available:status.conditions age",
       "Name|Service|Available|Age");
 TABLE(policy, "name $count:spec.validations $paramkind:spec.paramKind age",
       "Name|Validations:integer|ParamKind|Age");
+TABLE(mutating_policy, "name $count:spec.mutations $paramkind:spec.paramKind age",
+      "Name|Mutations:integer|ParamKind|Age");
 TABLE(policy_binding, "name spec.policyName $paramref:spec.paramRef age",
       "Name|PolicyName|ParamRef|Age");
 TABLE(volumeattachment,

@@ -8,6 +8,7 @@
  *   cel_eval, cel_value, cel_call   running a program; what it really costs
  *   cel_text, cel_lists, cel_time, cel_number, cel_net, cel_url, cel_version, cel_names   the libraries
  *   cel_schema                      OpenAPI schemas as types
+ *   cel_struct                      Object{...} and JSONPatch{...} of mutating policies
  *   cel_definition, cel_validate    the rules of a definition; running them on an object
  *
  * Memory: a program lives in the arena that it was compiled in and never changes. Evaluating takes memory
@@ -65,6 +66,7 @@ struct cel_type {
     bool nullable;
     bool date;      /* of a timestamp: a date without a time */
     bool from_text; /* bytes, timestamps and durations of a schema: text in the object */
+    bool open;      /* of an object: every field exists and is dyn */
     enum shape_list list;
     uint32_t id;                    /* of a type variable */
     const char *name;               /* of an object */
@@ -115,7 +117,8 @@ struct cel_env {
     const struct cel_variable *variables;
     size_t n_variables;
     const struct cel_type *root; /* sizes of what the variables refer to; NULL: unknown */
-    bool policy; /* types named Object may be constructed, authorizer functions exist */
+    bool policy;                 /* authorizer functions exist */
+    bool patches;                /* Object and JSONPatch may be constructed */
 };
 
 struct cel_range { /* of a cost or size */
@@ -165,8 +168,14 @@ static inline str cel_text(struct cel_value v)
 {
     return (str){ v.text, v.n };
 }
+/* Reports the objects inside Object{...} whose type is not named after their place, a line each. */
+void cel_check_names(struct arena *a, struct cel_value v, str place, struct buf *out);
+/* The field `value` of item i in a list of JSONPatch. */
+struct cel_value cel_patch_value(struct cel_value patches, uint32_t i);
 /* JSON of a value; NULL if it has none (an optional without value is skipped). */
 struct json *cel_to_json(struct arena *a, struct cel_value v);
+
+bool cel_is_version(str text); /* semver.org 2.0.0 */
 
 /* ---- schemas */
 

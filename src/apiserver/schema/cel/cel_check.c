@@ -133,6 +133,8 @@ static const struct cel_type *select_field(struct checker *c, struct cel_node *n
             node->select.key = from->fields[i].key;
             return from->fields[i].type;
         }
+        if (from->open)
+            return &cel_dyn;
         cel_issue(c->issues, node->at, "undefined field '" STR_FMT "'", STR_ARG(field));
         return &error_type;
     case CEL_PARAM:
@@ -235,10 +237,10 @@ static const struct cel_type *check_logical(struct checker *c, struct cel_node *
     return good ? &cel_bool : &error_type;
 }
 
-/* Only the environment of policies has these functions. */
+/* Only the environments of policies and of mutations have these functions. */
 static bool is_hidden(const struct checker *c, const struct cel_overload *o)
 {
-    return !c->env->policy && o->fn >= CEL_F_AUTHZ;
+    return o->fn == CEL_F_ESCAPE_KEY ? !c->env->patches : !c->env->policy && o->fn >= CEL_F_AUTHZ;
 }
 
 static bool has_function(const struct checker *c, str name)
@@ -359,27 +361,38 @@ static const struct cel_type *check_map(struct checker *c, struct cel_node *node
     return cel_new_type(c->arena, CEL_MAP, key, value);
 }
 
-/* Object{...} of a mutating policy: its fields are checked when the result is merged into the object. */
+/* Object{...} takes any field, which is checked when the result is merged into the object; JSONPatch{...} has four. */
 static const struct cel_type *check_struct(struct checker *c, struct cel_node *node)
 {
-    static const struct cel_type object = { .kind = CEL_MAP, .of = { &cel_string, &cel_dyn } };
     str name = node->list.name;
-    bool known = c->env->policy && (str_eqc(name, "Object") || str_starts(name, S("Object.")) ||
-                                    str_eqc(name, "JSONPatch"));
-    if (!known)
+    const struct cel_type *type = c->env->patches ? cel_struct_type(c->issues->keep, name) : NULL;
+    if (!type)
         cel_issue(c->issues, node->at, "undeclared reference to '" STR_FMT "' (in container '')",
                   STR_ARG(name));
     for (uint32_t i = 0; i < node->list.n; i++) {
-        struct cel_node *key = node->list.items[2 * i];
+        struct cel_node *key = node->list.items[2 * i], *value = node->list.items[2 * i + 1];
         if (key->kind == CEL_N_IDENT) {
             struct cel_value text = cel_of_text(key->ident.name);
             key->kind = CEL_N_CONST;
             key->constant = text;
             key->type = &cel_string;
         }
-        check_item(c, node->list.items[2 * i + 1], node->list.optional && node->list.optional[i]);
+        const struct cel_type *got =
+            check_item(c, value, node->list.optional && node->list.optional[i]);
+        if (!type || type->open)
+            continue;
+        const struct cel_field *field = cel_find_field(type, cel_text(key->constant));
+        if (!field)
+            cel_issue(c->issues, key->at, "undefined field '" STR_FMT "'",
+                      STR_ARG(cel_text(key->constant)));
+        else if (!cel_assignable(&c->bindings, field->type, got))
+            cel_issue(c->issues, key->at,
+                      "expected type of field '" STR_FMT "' is '" STR_FMT
+                      "' but provided type is '" STR_FMT "'",
+                      STR_ARG(field->key), STR_ARG(cel_type_text(c->arena, field->type)),
+                      STR_ARG(cel_type_text(c->arena, cel_substitute(&c->bindings, got, true))));
     }
-    return known ? &object : &error_type;
+    return type ? type : &error_type;
 }
 
 static uint32_t push_variable(struct checker *c, str name, const struct cel_type *type)

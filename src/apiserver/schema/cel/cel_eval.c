@@ -79,6 +79,11 @@ static struct cel_value eval_select(struct cel_machine *m, const struct cel_node
         return !has                  ? (struct cel_value){ .kind = CEL_OPTIONAL }
                : cel_is_error(found) ? found
                                      : cel_optional_of(m->arena, found);
+    if (!has && from.kind == CEL_OBJECT && !from.is_json) { /* an unset field is null or "" */
+        const struct cel_field *f = cel_find_field(from.type, node->select.key);
+        return f && f->type->kind == CEL_STRING ? cel_of_text(S(""))
+                                                : (struct cel_value){ .kind = CEL_NULL };
+    }
     return has ? found : no_such_key(m, node->select.field);
 }
 
@@ -283,6 +288,10 @@ static struct cel_value eval_map(struct cel_machine *m, const struct cel_node *n
                             STR_ARG(printable ? buf_str(&text) : S("")));
         }
     }
+    if (node->kind == CEL_N_STRUCT) {
+        map.kind = CEL_OBJECT;
+        map.type = node->type;
+    }
     return charge_cost(m, node->kind == CEL_N_STRUCT ? 40 : 30) ? map : cancel_run(m);
 }
 
@@ -342,11 +351,12 @@ static struct cel_value cel_eval(struct cel_machine *m, const struct cel_node *n
 
 /* ---- the interface */
 
-/* A copy of the result type that outlives the compilation, without the types that it is made of. */
+/* A copy of the result type that outlives the compilation. Objects belong to the environment and do so anyway. */
 static const struct cel_type *keep_type(struct arena *a, const struct cel_type *type)
 {
-    return cel_new_type(a, type->kind, type->of[0] ? &cel_dyn : NULL,
-                        type->of[1] ? &cel_dyn : NULL);
+    if (!type || type->kind == CEL_OBJECT)
+        return type;
+    return cel_new_type(a, type->kind, keep_type(a, type->of[0]), keep_type(a, type->of[1]));
 }
 
 int cel_compile(struct arena *a, const struct cel_env *env, str text,

@@ -301,6 +301,9 @@ const struct cel_type *cel_check(struct cel_issues *issues, const struct cel_env
 void cel_check_literals(struct cel_issues *issues, struct cel_node *node);
 struct cel_range cel_estimate(struct arena *a, const struct cel_env *env, struct cel_node *root);
 
+/* The type of NAME{...}: cel_struct.c; NULL: there is none. Lives in the arena. */
+const struct cel_type *cel_struct_type(struct arena *a, str name);
+
 /* ---- run time */
 
 struct cel_list {

@@ -88,13 +88,14 @@ str cel_type_text(struct arena *a, const struct cel_type *t)
     return arena_str(a, buf_str(&out));
 }
 
-/* Objects are the same if they share one field table: each schema node has its own. */
+/* Objects are the same if they share one field table: each schema node has its own. Those without one have a name. */
 bool cel_same_type(const struct cel_type *a, const struct cel_type *b)
 {
     if (a == b)
         return true;
     if (a->kind != b->kind || (a->kind == CEL_PARAM && a->id != b->id) ||
-        (a->kind == CEL_OBJECT && (a->fields != b->fields || a->n_fields != b->n_fields)))
+        (a->kind == CEL_OBJECT && (a->fields != b->fields || a->n_fields != b->n_fields ||
+                                   (a->open && (!b->open || strcmp(a->name, b->name) != 0)))))
         return false;
     for (uint32_t i = 0; i < count_parts(a->kind); i++)
         if (!a->of[i] || !b->of[i] ? a->of[i] != b->of[i] : !cel_same_type(a->of[i], b->of[i]))

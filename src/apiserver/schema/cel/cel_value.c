@@ -125,51 +125,6 @@ struct cel_value cel_of_json(struct arena *a, const struct json *json, const str
     return v;
 }
 
-/* JSON of a value, for tests and the fuzzer: an expression in the server only returns bools and text. */
-struct json *cel_to_json(struct arena *a, struct cel_value v)
-{
-    if (v.is_json && (v.kind == CEL_LIST || v.kind == CEL_MAP || v.kind == CEL_OBJECT))
-        return json_copy(a, v.json);
-    struct cel_machine m = { .arena = a };
-    struct json *out;
-    switch (v.kind) {
-    case CEL_NULL:
-        return json_new_null(a);
-    case CEL_BOOL:
-        return json_new_bool(a, v.boolean);
-    case CEL_INT:
-        return json_new_int(a, v.integer);
-    case CEL_UINT:
-        return v.natural <= INT64_MAX ? json_new_int(a, (int64_t)v.natural)
-                                      : json_new_real(a, (double)v.natural);
-    case CEL_DOUBLE:
-        return json_new_real(a, v.real);
-    case CEL_OPTIONAL:
-        return v.value ? cel_to_json(a, *v.value) : NULL;
-    case CEL_LIST:
-        out = json_new_arr(a);
-        for (uint32_t i = 0; i < v.n; i++) {
-            struct json *item = cel_to_json(a, cel_item(&m, v, i));
-            if (item)
-                json_push(a, out, item);
-        }
-        return out;
-    case CEL_MAP:
-        out = json_new_obj(a);
-        for (uint32_t i = 0; i < v.n; i++) {
-            struct json *item = cel_to_json(a, v.map->values[i]);
-            auto_buf struct buf key = { 0 };
-            if (item && cel_put_text(&key, v.map->keys[i]))
-                json_set(a, out, buf_str(&key), item);
-        }
-        return out;
-    default: {
-        auto_buf struct buf text = { 0 };
-        return cel_put_text(&text, v) ? json_new_str(a, buf_str(&text)) : NULL;
-    }
-    }
-}
-
 /* ---- lists */
 
 /* An empty list with room for `cap` items. */
@@ -451,7 +406,7 @@ static bool equal_lists(struct cel_machine *m, struct cel_value a, struct cel_va
 /* Equal sizes and equal values for each key of `a`, so that no key of `b` can be left over. */
 static bool equal_maps(struct cel_machine *m, struct cel_value a, struct cel_value b)
 {
-    if (a.n != b.n)
+    if (a.n != b.n || (a.kind == CEL_OBJECT && !a.is_json && !cel_same_type(a.type, b.type)))
         return false;
     for (uint32_t i = 0; i < a.n; i++) {
         struct cel_value key = cel_key_at(m, a, i), other;

@@ -178,6 +178,13 @@ static const char *parse_version(str text, struct version *ret)
     return why;
 }
 
+/* For built-in kinds with versions in their fields. */
+bool cel_is_version(str text)
+{
+    struct version ignored;
+    return !parse_version(text, &ignored);
+}
+
 /* "v1.02" as "1.2.0": drops a leading v and zeros, and adds the parts that are missing. */
 static const char *normalize_version(struct arena *a, str text, str *ret)
 {
