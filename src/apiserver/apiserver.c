@@ -191,25 +191,10 @@ static int open_server(struct apiserver *s, const struct apiserver_options *o, e
     struct auth *auth = auth_new();
     s->server->auth = auth;
     const str admins[] = { S(AUTH_ADMINS) }, readers[] = { S(AUTH_READERS) };
-    auth_add_token(auth, str_c(s->credentials.admin_token), S("admin"), admins, 1);
+    auth_add_token(auth, str_c(s->credentials.admin_token), S("admin"), S("admin"), admins, 1);
     auth_set_key(auth, str_c(s->credentials.account_key));
-    auth_add_token(auth, str_c(s->credentials.reader_token), S("reader"), readers, 1);
+    auth_add_token(auth, str_c(s->credentials.reader_token), S("reader"), S("reader"), readers, 1);
     return o->token_file ? auth_add_file(auth, o->token_file, e) : 0;
-}
-
-/* Every cluster has the Service default/kubernetes, and clients look for it. A 409 of a later start is no failure, and a full
- * disk is none either: nothing depends on it here. */
-static void create_own_service(struct apiserver *s)
-{
-    auto_buf struct buf body = { 0 };
-    buf_printf(
-        &body,
-        "{\"metadata\":{\"name\":\"kubernetes\",\"labels\":{\"component\":\"apiserver\","
-        "\"provider\":\"kubernetes\"}},\"spec\":{\"clusterIP\":\"10.96.0.1\",\"ports\":[{\"name\":\"https\","
-        "\"port\":443,\"protocol\":\"TCP\",\"targetPort\":%u}]}}",
-        http_server_port(s->http));
-    server_post(s->server, S("/api/v1/namespaces/default/services"), buf_str(&body));
-    server_run_until_idle(s->server);
 }
 
 /* Refuses addresses beyond loopback unless they are allowed explicitly, and plain HTTP on them always. */
@@ -245,7 +230,10 @@ int apiserver_new(struct loop *loop, const struct apiserver_options *o, struct a
                  six && !any ? "[" : "", any ? "127.0.0.1" : address, six && !any ? "]" : "",
                  http_server_port(s->http));
         result = server_credentials_write_kubeconfig(&s->credentials, s->url, e);
-        create_own_service(s);
+        s->server->own_port = http_server_port(s->http);
+        s->server->services_changed = true;
+        server_reconcile_soon(s->server);
+        server_run_until_idle(s->server);
     }
     if (result < 0) {
         apiserver_free(s);

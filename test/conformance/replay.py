@@ -4,8 +4,8 @@
     replay.py FLYBALL [--only PART] [--disk]
 
 Speaks TAP, one case per transcript; steps that differ are listed below it. Starts its own server, in memory
-unless --disk is given; scenarios run side by side, each in a namespace of its own, and those with nodes, which
-have none, in sequence: some expect to see only theirs. What is compared, and how
+unless --disk is given; scenarios run side by side, each in a namespace of its own, and those with nodes or with the users
+of tokens.csv in sequence: some expect to see only theirs. What is compared, and how
 closely, is defined in each step: "exact" the whole body, "subset" the values at its pointers, "status" kind and
 reason. Steps with "prose" also compare
 messages.
@@ -13,6 +13,7 @@ messages.
 import argparse
 import base64
 import concurrent.futures
+import contextlib
 import http.client
 import json
 import pathlib
@@ -31,7 +32,7 @@ from webhook import Webhook
 HERE = pathlib.Path(__file__).resolve().parent
 BROKEN = (OSError, http.client.HTTPException)
 NODES = "/api/v1/nodes"
-with_nodes = threading.Lock()
+with_nodes, with_users = threading.Lock(), threading.Lock()
 UNTESTED = {}
 
 
@@ -41,7 +42,7 @@ def impersonation_of(user):
     if user.get("groups"):
         out["Impersonate-Group"] = user["groups"]
     for key, values in user.get("extra", {}).items():
-        out["Impersonate-Extra-" + urllib.parse.quote(key, safe="")] = values
+        out["Impersonate-Extra-" + key] = values  # percent-encoded already
     return out
 
 
@@ -299,9 +300,10 @@ class Scenario:
 
     def run(self):
         """Problems by step name."""
-        if not any(step.get("path", "").startswith(NODES) for step in self.transcript["steps"]):
-            return self.run_now()
-        with with_nodes:
+        alone = with_users if "users" in self.transcript.get("needs", []) else None
+        if any(step.get("path", "").startswith(NODES) for step in self.transcript["steps"]):
+            alone = with_nodes
+        with alone or contextlib.nullcontext():
             return self.run_now()
 
     def run_now(self):
@@ -340,11 +342,13 @@ def main():
     transcripts = [t for t in transcripts if args.only in t["name"]]
     print("1..%d" % len(transcripts), flush=True)
     failed = 0
-    with Server(args.flyball, [] if args.disk else ["--in-memory"]) as server, \
+    flags = ["--token-file", HERE / "tokens.csv"] + ([] if args.disk else ["--in-memory"])
+    # wire-* were recorded without the controller that publishes a certificate in each namespace; plain HTTP has none
+    with Server(args.flyball, flags) as server, Server(args.flyball, flags + ["--insecure-http"]) as plain, \
             concurrent.futures.ThreadPoolExecutor(12) as pool:
-        client = Client(server.url, server.token)
-        runs = [None if reason_to_skip(t["name"]) else pool.submit(Scenario(client, t).run)
-                for t in transcripts]
+        clients = [Client(s.url, s.token) for s in (server, plain)]
+        runs = [None if reason_to_skip(t["name"]) else
+                pool.submit(Scenario(clients[t["name"].startswith("wire-")], t).run) for t in transcripts]
         for number, (transcript, run) in enumerate(zip(transcripts, runs), 1):
             problems = run.result() if run else {}
             failed += bool(problems)
@@ -354,9 +358,10 @@ def main():
                                               len(transcript["steps"]),
                                               "" if run else " # SKIP " + reason_to_skip(transcript["name"])),
                   flush=True)
-    if server.complaints():
-        print("# " + server.complaints())
-    sys.exit(failed > 0 or bool(server.complaints()))
+    complaints = server.complaints() + plain.complaints()
+    if complaints:
+        print("# " + complaints)
+    sys.exit(failed > 0 or bool(complaints))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@
 
 #define GROUP S("rbac.authorization.k8s.io")
 
+enum { MISSING_MAX = 200 };
 enum { GRANTS_MAX = 100000 }; /* combinations that one role may grant; more are refused */
 
 /* ---- one rule */
@@ -204,9 +205,39 @@ static bool is_held(const struct json *rules, const struct access *want)
     return false;
 }
 
-/* Whether `mine` covers every combination of verb, group, resource and name that the rule grants.
- * Combinations are counted down in `left`, so that a rule with long lists cannot block the server. */
-static bool is_rule_held(const struct json *mine, const struct json *rule, size_t *left)
+/* `"a" "b"` in brackets, as Go prints a list. */
+static void put_quoted(struct buf *out, const char *what, str text)
+{
+    buf_printf(out, "%s%s:[", out->n ? ", " : "", what);
+    json_write_text(out, text);
+    buf_putc(out, ']');
+}
+
+/* Adds a permission to those that are missing. The verbs of a resource are listed together. */
+static void add_missing(struct arena *a, struct json *missing, const struct access *want,
+                        str resource)
+{
+    auto_buf struct buf key = { 0 };
+    if (want->path.n) {
+        put_quoted(&key, "NonResourceURLs", want->path);
+        put_quoted(&key, "Verbs", want->verb);
+    } else {
+        put_quoted(&key, "APIGroups", want->group);
+        put_quoted(&key, "Resources", resource);
+        if (want->name.n)
+            put_quoted(&key, "ResourceNames", want->name);
+    }
+    struct json *verbs = json_get_str(missing, buf_str(&key));
+    if (!verbs && json_len(missing) < MISSING_MAX)
+        json_set(a, missing, buf_str(&key), verbs = json_new_arr(a));
+    if (verbs && !want->path.n)
+        json_push(a, verbs, json_new_str(a, want->verb));
+}
+
+/* Collects the combinations of verb, group, resource and name of the rule that `mine` does not cover. They are
+ * counted down in `left`, so that a rule with long lists cannot block the server. False: there are too many. */
+static bool find_missing(struct arena *a, const struct json *mine, const struct json *rule,
+                         size_t *left, struct json *missing)
 {
     const struct json *verbs = json_get(rule, "verbs"), *groups = json_get(rule, "apiGroups"),
                       *resources = json_get(rule, "resources"),
@@ -221,21 +252,61 @@ static bool is_rule_held(const struct json *mine, const struct json *rule, size_
     for (size_t i = 0; i < all; i++) {
         size_t n = i % per_verb;
         struct access want = { .verb = json_text(json_item(verbs, i / per_verb)) };
+        str whole = S(""), rest, part = S("");
         if (n < json_len(paths)) {
             want.path = json_text(json_item(paths, n));
         } else {
             n -= json_len(paths);
-            str resource = json_text(json_item(resources, n % json_len(resources))), part = S("");
+            rest = whole = json_text(json_item(resources, n % json_len(resources)));
             want.group = json_text(json_item(groups, n / per_group));
             want.name = json_text(json_item(only, n % per_group / json_len(resources)));
-            if (str_cut(&resource, '/', &part))
+            if (str_cut(&rest, '/', &part))
                 want.resource = part;
-            want.subresource = resource.p ? resource : S("");
+            want.subresource = rest.p ? rest : S("");
         }
         if (!is_held(mine, &want))
-            return false;
+            add_missing(a, missing, &want, whole);
     }
     return true;
+}
+
+static int compare_lines(const void *a, const void *b)
+{
+    return str_cmp(*(const str *)a, *(const str *)b);
+}
+
+/* quoted: kube-apiserver, a sorted line for each resource */
+static void refuse_grant(struct call *c, const struct json *object, const struct json *missing)
+{
+    struct arena *a = c->arena;
+    auto_buf struct buf text = { 0 };
+    str *lines = arena_array(a, json_len(missing) + 1, sizeof(*lines));
+    size_t n = 0;
+    buf_printf(&text, "user \"" STR_FMT "\" (groups=[", STR_ARG(c->user.name));
+    for (size_t i = 0; i < c->user.n_groups; i++) {
+        json_write_text(&text, c->user.groups[i]);
+        buf_putc(&text, ' ');
+    }
+    buf_printf(&text,
+               "\"system:%sauthenticated\"]) is attempting to grant RBAC permissions not "
+               "currently held:",
+               c->user.authenticated ? "" : "un");
+    json_each(m, missing) {
+        auto_buf struct buf line = { 0 };
+        buf_printf(&line, "\n{" STR_FMT, STR_ARG(m->key));
+        for (uint32_t i = 0; i < json_len(m->value); i++) {
+            buf_put(&line, i ? S(" ") : S(", Verbs:["));
+            json_write_text(&line, json_text(m->value->items[i]));
+        }
+        buf_put(&line, json_len(m->value) ? S("]}") : S("}"));
+        lines[n++] = arena_str(a, buf_str(&line));
+    }
+    if (n)
+        qsort(lines, n, sizeof(*lines), compare_lines);
+    for (size_t i = 0; i < n; i++)
+        buf_put(&text, lines[i]);
+    call_forbidden(c, c->kind, json_text(json_at(object, "metadata", "name", NULL)), STR_FMT,
+                   STR_ARG(buf_str(&text)));
 }
 
 /* Labels count: they decide which aggregated roles get the rules. As in kube-apiserver, only owners and
@@ -278,14 +349,18 @@ bool access_check_grant(struct call *c, const struct json *old, const struct jso
         return false;
     }
     const struct json *mine = access_rules(c->server, c->arena, &c->user, c->ns);
+    struct json *missing = json_new_obj(c->arena);
     size_t left = GRANTS_MAX;
-    bool fits = !json_get(object, "aggregationRule") && !json_get(old, "aggregationRule");
+    bool fits = true;
     for (size_t i = 0; i < json_len(rules) && fits; i++)
-        fits = is_rule_held(mine, json_item(rules, i), &left);
-    if (!fits)
-        call_forbidden(c, k, json_text(json_at(object, "metadata", "name", NULL)),
-                       "user \"" STR_FMT "\" is attempting to grant RBAC permissions not "
-                       "currently held",
-                       STR_ARG(c->user.name));
-    return fits;
+        fits = find_missing(c->arena, mine, json_item(rules, i), &left, missing);
+    if (!fits || json_len(missing)) {
+        refuse_grant(c, object, missing);
+        return false;
+    }
+    if (!json_get(object, "aggregationRule") && !json_get(old, "aggregationRule"))
+        return true;
+    call_forbidden(c, k, json_text(json_at(object, "metadata", "name", NULL)),
+                   "must have cluster-admin privileges to use the aggregationRule");
+    return false;
 }

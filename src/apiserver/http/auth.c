@@ -54,13 +54,15 @@ struct user auth_user(str name, const str *groups, size_t n_groups)
     return u;
 }
 
-void auth_add_token(struct auth *a, str token, str user, const str *groups, size_t n_groups)
+void auth_add_token(struct auth *a, str token, str user, str uid, const str *groups,
+                    size_t n_groups)
 {
     str *kept = arena_array(&a->arena, n_groups, sizeof(*kept));
     for (size_t i = 0; i < n_groups; i++)
         kept[i] = arena_str(&a->arena, groups[i]);
     struct token t = { .secret = arena_str(&a->arena, token) };
     t.user = auth_user(arena_str(&a->arena, user), kept, n_groups);
+    t.user.uid = arena_str(&a->arena, uid);
     vec_push(&a->tokens, t);
 }
 
@@ -86,10 +88,10 @@ static bool find_token(const struct auth *a, str secret, struct user *ret)
     return found;
 }
 
-/* One line of the token file. The uid is accepted and not used. */
+/* One line of the token file. */
 static int add_token_line(struct auth *a, const char *path, size_t number, str line, err_t *e)
 {
-    str token, user, uid, groups[16], part;
+    str token, user, uid = S(""), groups[16], part;
     size_t n = 0;
     if (!str_cut(&line, ',', &token) || !str_cut(&line, ',', &user) || token.n < TOKEN_MIN ||
         !user.n)
@@ -109,7 +111,7 @@ static int add_token_line(struct auth *a, const char *path, size_t number, str l
     while (n < countof(groups) && str_cut(&rest, ',', &part))
         if (str_trim(part).n)
             groups[n++] = str_trim(part);
-    auth_add_token(a, token, user, groups, n);
+    auth_add_token(a, token, user, str_trim(uid), groups, n);
     return 0;
 }
 

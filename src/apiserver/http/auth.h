@@ -24,7 +24,8 @@ struct token_check;
 struct auth *auth_new(void);
 void auth_free(struct auth *a);
 /* Copies its arguments. */
-void auth_add_token(struct auth *a, str token, str user, const str *groups, size_t n_groups);
+void auth_add_token(struct auth *a, str token, str user, str uid, const str *groups,
+                    size_t n_groups);
 /* The key that signs the tokens of service accounts. */
 void auth_set_key(struct auth *a, str key);
 str auth_key(const struct auth *a); /* a NULL: "" */

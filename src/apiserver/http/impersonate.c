@@ -153,6 +153,37 @@ static bool has_impersonation(const struct call *c)
     return false;
 }
 
+/* quoted: kube-apiserver, which prints its struct */
+static void refuse_without_user(struct call *c)
+{
+    const struct http_headers *headers = &c->request->headers;
+    auto_buf struct buf groups = { 0 }, extra = { 0 };
+    for (size_t i = 0; i < headers->n; i++) {
+        str name = headers->at[i].name, value = utf8_clean(c->arena, headers->at[i].value);
+        if (str_eq_nocase(name, S("impersonate-group"))) {
+            buf_put(&groups, groups.n ? S(", ") : S(""));
+            json_write_text(&groups, value);
+        } else if (name.n > PREFIX_EXTRA.n &&
+                   str_eq_nocase(str_upto(name, PREFIX_EXTRA.n), PREFIX_EXTRA)) {
+            buf_put(&extra, extra.n ? S(", ") : S(""));
+            json_write_text(&extra, extra_key(c->arena, name));
+            buf_put(&extra, S(":[]string{"));
+            json_write_text(&extra, value);
+            buf_putc(&extra, '}');
+        }
+    }
+    auto_buf struct buf uid = { 0 };
+    json_write_text(&uid, utf8_clean(c->arena, call_header(c, "impersonate-uid")));
+    const char *open = groups.n ? "{" : "(", *close = groups.n ? "}" : ")";
+    const char *first = extra.n ? "{" : "(", *last = extra.n ? "}" : ")";
+    call_bad_request(c,
+                     "requested &user.DefaultInfo{Name:\"\", UID:" STR_FMT
+                     ", Groups:[]string%s" STR_FMT "%s, Extra:map[string][]string%s" STR_FMT
+                     "%s} without impersonating a user name",
+                     STR_ARG(buf_str(&uid)), open, STR_ARG(groups.n ? buf_str(&groups) : S("nil")),
+                     close, first, STR_ARG(extra.n ? buf_str(&extra) : S("nil")), last);
+}
+
 bool access_impersonate(struct call *c)
 {
     if (!has_impersonation(c))
@@ -160,7 +191,7 @@ bool access_impersonate(struct call *c)
     struct user other = { .name = utf8_clean(c->arena, call_header(c, "impersonate-user")) };
     struct access w = { .resource = S("users"), .name = other.name };
     if (!other.name.n) {
-        call_bad_request(c, "a group, uid or extra is requested without impersonating a user name");
+        refuse_without_user(c);
         return false;
     }
     parse_account(other.name, &w);

@@ -55,7 +55,8 @@ static void serve_health(struct call *c, str path)
     bool ready = str_eq(name, S("readyz"));
     bool well = !ready || !failure;
     bool one = rest.p && str_cut(&rest, '/', &check);
-    if (one && !str_eq(check, S("ping")) && !str_eq(check, S("store"))) {
+    if (one && !str_eq(check, S("ping")) && !str_eq(check, S("store")) &&
+        !str_eq(check, S("etcd"))) {
         call_no_page(c);
         return;
     }
@@ -192,16 +193,64 @@ static void serve_openapi_v3_group(struct call *c, str rest)
         call_add_header(c, "Cache-Control", S("public, immutable"));
 }
 
+/* All paths that have a page, in order: groups and versions come first. */
 static void serve_root(struct call *c)
 {
     struct arena *a = c->arena;
-    static const char *const paths[] = { "/api",   "/api/v1",     "/apis",   "/healthz",
-                                         "/livez", "/openapi/v3", "/readyz", "/version" };
+    static const char *const paths[] = { "/healthz",     "/healthz/etcd", "/healthz/ping",
+                                         "/livez",       "/livez/etcd",   "/livez/ping",
+                                         "/metrics",     "/openapi/v2",   "/openapi/v3",
+                                         "/openapi/v3/", "/readyz",       "/readyz/etcd",
+                                         "/readyz/ping", "/version" };
     struct json *v = json_new_obj(a), *list = json_new_arr(a);
+    auto_buf struct buf all = { 0 };
+    buf_put(&all, S("/api /api/v1 /apis /apis/"));
+    const struct json *groups = json_get(discovery_groups(c->server, a), "groups");
+    for (size_t i = 0; i < json_len(groups); i++) {
+        const struct json *versions = json_get(groups->items[i], "versions");
+        buf_printf(&all, " /apis/" STR_FMT, STR_ARG(json_text(json_get(groups->items[i], "name"))));
+        for (size_t n = 0; n < json_len(versions); n++)
+            buf_printf(&all, " /apis/" STR_FMT,
+                       STR_ARG(json_text(json_get(versions->items[n], "groupVersion"))));
+    }
+    str rest = buf_str(&all), path;
+    while (str_cut(&rest, ' ', &path))
+        json_push(a, list, json_new_str(a, path));
     for (size_t i = 0; i < countof(paths); i++)
         json_push(a, list, json_new_str(a, str_c(paths[i])));
     json_set(a, v, S("paths"), list);
     call_json(c, 200, v);
+}
+
+/* The number of stored objects of each resource, under the name that kube-apiserver has for it. */
+static void serve_metrics(struct call *c)
+{
+    struct buf *out = &c->answer.body;
+    buf_clear(out);
+    buf_put(out, S("# HELP apiserver_resource_objects Number of stored objects, by resource.\n"
+                   "# TYPE apiserver_resource_objects gauge\n"));
+    struct tree_cursor cursor = tree_seek(store_tree(c->server->store), S(""));
+    struct store_key_parts last = { 0 };
+    size_t n = 0;
+    for (bool more = true; more;) {
+        const struct object *o = tree_next_in(&cursor, S(""));
+        struct store_key_parts parts = { 0 };
+        if (o)
+            parts = store_key_split(object_key(o));
+        if (n &&
+            (!o || !str_eq(parts.resource, last.resource) || !str_eq(parts.group, last.group))) {
+            buf_printf(out,
+                       "apiserver_resource_objects{group=\"" STR_FMT "\",resource=\"" STR_FMT
+                       "\"} %zu\n",
+                       STR_ARG(last.group), STR_ARG(last.resource), n);
+            n = 0;
+        }
+        more = o != NULL;
+        last = parts;
+        n++;
+    }
+    c->answer.status = 200;
+    c->answer.content_type = "text/plain; version=0.0.4; charset=utf-8";
 }
 
 /* The paths for which kube-apiserver checks the method. */
@@ -223,6 +272,8 @@ void pages_serve(struct call *c)
         serve_root(c);
     else if (str_eq(path, S("/version")))
         serve_version(c);
+    else if (str_eq(path, S("/metrics")))
+        serve_metrics(c);
     else if (str_starts(path, S("/healthz")) || str_starts(path, S("/livez")) ||
              str_starts(path, S("/readyz")))
         serve_health(c, path);

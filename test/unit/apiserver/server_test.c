@@ -318,9 +318,9 @@ static void users_are_limited_to_their_roles(void)
     struct server *s = open_server(0);
     s->auth = auth_new();
     const str admins[] = { S(AUTH_ADMINS) }, readers[] = { S(AUTH_READERS) };
-    auth_add_token(s->auth, S("admin-token"), S("root"), admins, 1);
-    auth_add_token(s->auth, S("reader-token"), S("looker"), readers, 1);
-    auth_add_token(s->auth, S("outsider-token"), S("nobody"), NULL, 0);
+    auth_add_token(s->auth, S("admin-token"), S("root"), S("uid-root"), admins, 1);
+    auth_add_token(s->auth, S("reader-token"), S("looker"), S(""), readers, 1);
+    auth_add_token(s->auth, S("outsider-token"), S("nobody"), S(""), NULL, 0);
     for (size_t i = 0; i < countof(t); i++) {
         struct inproc_answer a =
             inproc_send(s, &arena,
@@ -348,7 +348,7 @@ static void account_tokens_are_checked(void)
     const str admins[] = { S(AUTH_ADMINS) };
     s->auth = auth_new();
     auth_set_key(s->auth, S("some key"));
-    auth_add_token(s->auth, S("admin-token"), S("root"), admins, 1);
+    auth_add_token(s->auth, S("admin-token"), S("root"), S("uid-root"), admins, 1);
     struct inproc_request q = { .method = "POST",
                                 .path = "/api/v1/namespaces/default/serviceaccounts/default/token",
                                 .body = "{\"spec\":{\"expirationSeconds\":600}}",
