@@ -18,7 +18,7 @@
 
 #define GROUP S("rbac.authorization.k8s.io")
 
-enum { MISSING_MAX = 200 };
+enum { MISSING_MAX = 200 }; /* resources that a refusal lists: each is searched among the others */
 enum { GRANTS_MAX = 100000 }; /* combinations that one role may grant; more are refused */
 
 /* ---- one rule */
@@ -205,7 +205,7 @@ static bool is_held(const struct json *rules, const struct access *want)
     return false;
 }
 
-/* `"a" "b"` in brackets, as Go prints a list. */
+/* KEY:["text"], as Go prints a list of one; parts of a rule are separated by commas. */
 static void put_quoted(struct buf *out, const char *what, str text)
 {
     buf_printf(out, "%s%s:[", out->n ? ", " : "", what);
@@ -270,6 +270,7 @@ static bool find_missing(struct arena *a, const struct json *mine, const struct 
     return true;
 }
 
+/* kube-apiserver keeps them in a sorted set. */
 static int compare_lines(const void *a, const void *b)
 {
     return str_cmp(*(const str *)a, *(const str *)b);

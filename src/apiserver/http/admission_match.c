@@ -1,4 +1,7 @@
-/* Decides whether a policy applies: operations on resources, selectors of namespaces and objects. */
+/* Decides whether a policy or webhook applies: operations on resources, selectors of namespaces and objects.
+ *
+ * A rule names a version of a resource. With matchPolicy Equivalent, which is the default, a request for another version
+ * matches too, and the object is converted to the version that the rule names before an expression or a webhook sees it. */
 #include "admission.h"
 #include "convert.h"
 #include "read.h"
@@ -120,6 +123,8 @@ const struct kind *admission_find_version(const struct admission_request *r,
     return NULL;
 }
 
+/* Exclusions win, also those that name another version of the resource. Without rules, as in most bindings, everything
+ * matches in the version of the request. */
 const struct kind *admission_matches(const struct admission_request *r, const struct json *match)
 {
     const struct kind *own = r->call->kind;

@@ -176,6 +176,8 @@ bool admission_can_mutate(struct call *c)
     return admission_any_policy(c, &mutating);
 }
 
+/* Deletes have no object that could change. All errors of a round are one answer: code 403, whatever the reason, as
+ * kube-apiserver has it. */
 bool admission_run_mutations(struct admission_request *r, struct mutation *m)
 {
     struct call *c = r->call;

@@ -8,7 +8,9 @@
 
 struct admission_run;
 
-/* What a type of policies does. Both functions return false if the request was refused. */
+/* Validating policies refuse at the first failure, mutating ones collect errors: hence two functions.
+ *
+ * What a type of policies does. Both functions return false if the request was refused. */
 struct admission_way {
     const char *policies, *bindings; /* resources */
     bool (*evaluate)(struct admission_run *e);
