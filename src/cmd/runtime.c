@@ -80,6 +80,7 @@ static int connect_cluster(struct runtime *rt, err_t *e)
                                          .burst = rt->burst,
                                          .timeout_ns = rt->timeout_ns,
                                          .metrics = rt->metrics,
+                                         .tracer = rt->tracer,
                                          .insecure_token = rt->insecure_token },
                  &rt->kube, e);
     kube_config_free(config);
@@ -142,7 +143,8 @@ static int start_runtime(struct runtime *rt, err_t *e)
         return r;
     rt->metrics = metrics_new();
     process_metrics_register(rt->metrics, loop_wall_ns(rt->loop));
-    if ((r = connect_cluster(rt, e)) < 0 || (r = start_manager(rt, e)) < 0)
+    if ((r = tracer_new(rt->loop, rt->metrics, &rt->tracer, e)) < 0 ||
+        (r = connect_cluster(rt, e)) < 0 || (r = start_manager(rt, e)) < 0)
         return r;
     start_trim_begin(&rt->start_trim, rt->loop, 1);
     signal_watch_new(rt->loop, SIGTERM, on_signal, rt, &rt->term);
@@ -158,6 +160,7 @@ static void free_runtime(struct runtime *rt)
     runtime_serve_done(rt);
     manager_free(rt->manager);
     kube_free(rt->kube);
+    tracer_free(rt->tracer);
     loop_free(rt->loop);
     metrics_free(rt->metrics);
     runtime_flags_done(rt);

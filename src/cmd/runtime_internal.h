@@ -52,6 +52,7 @@ struct runtime {
 
     /* state */
     struct metrics *metrics;
+    struct tracer *tracer; /* NULL: no traces */
     struct loop *loop;
     struct kube *kube;
     struct manager *manager;

@@ -220,7 +220,9 @@ int up_connect(struct up *up, struct metrics *metrics, struct kube **ret, err_t 
         &(struct kube_options){ .loop = up->loop,
                                 .config = config,
                                 .rate = -1, /* no rate limit: no other client uses this server */
-                                .metrics = metrics },
+                                .metrics = metrics,
+                                .tracer =
+                                    metrics ? up->tracer : NULL }, /* not the testbed's work */
         ret, e);
     kube_config_free(config);
     return r;
@@ -265,7 +267,8 @@ static int start_up(struct up *up, err_t *e)
         return r;
     up_clock_start(up);
     up->metrics = metrics_new();
-    r = up_serve(up, e);
+    r = tracer_new(up->loop, up->metrics, &up->tracer, e);
+    r = r < 0 ? r : up_serve(up, e);
     r = r < 0 ? r : up_connect(up, up->metrics, &up->kube, e);
     r = r < 0 ? r : up_connect(up, NULL, &up->testbed_kube, e);
     if (r < 0)
@@ -294,6 +297,7 @@ static void free_up(struct up *up)
     manager_free(up->controllers);
     kube_free(up->testbed_kube);
     kube_free(up->kube);
+    tracer_free(up->tracer);
     http_server_free(up->http);
     apiserver_free(up->server);
     loop_free(up->loop);

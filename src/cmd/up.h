@@ -68,6 +68,7 @@ struct up {
     struct loop *loop;
     struct apiserver *server;
     struct metrics *metrics;
+    struct tracer *tracer;            /* NULL: no traces */
     struct kube *kube, *testbed_kube; /* clients of the controllers and of the simulated cluster */
     struct manager *controllers, *testbed;
     struct http_server *http; /* /metrics */

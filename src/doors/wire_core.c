@@ -13,15 +13,11 @@
 #include "wire_core.h"
 
 #include "../base/utf8.h"
+#include "../json/protowire.h"
 
-enum wire_type {
-    WIRE_VARINT = 0,
-    WIRE_FIXED64 = 1,
-    WIRE_BYTES = 2,
-    WIRE_GROUP_START = 3,
-    WIRE_GROUP_END = 4,
-    WIRE_FIXED32 = 5,
-};
+#include <math.h>
+
+enum { WIRE_GROUP_START = 3, WIRE_GROUP_END = 4 }; /* beside those of protowire.h */
 
 enum { VARINT_BYTES_MAX = 10, GROUP_DEPTH_MAX = 100, FIELD_MAX = (1 << 29) - 1 };
 
@@ -58,7 +54,7 @@ int wire_get_frame(str body, str *ret_message, err_t *e)
 
 struct field {
     uint32_t number;
-    enum wire_type type;
+    unsigned type;  /* enum protowire_type, or a group */
     uint64_t value; /* WIRE_VARINT */
     str bytes;      /* WIRE_BYTES */
 };
@@ -98,7 +94,7 @@ static int get_tag(str *rest, struct field *ret)
     if (get_varint(rest, &tag) < 0 || tag >> 3 == 0 || tag >> 3 > FIELD_MAX)
         return -EBADMSG;
     ret->number = (uint32_t)(tag >> 3);
-    ret->type = (enum wire_type)(tag & 7);
+    ret->type = tag & 7;
     return 0;
 }
 
@@ -270,45 +266,23 @@ str wire_metadata(const struct wire_ref *ref, const char *key)
 
 /* ---- responses: a field with its zero value is not written */
 
-static void put_varint(struct buf *out, uint64_t value)
-{
-    for (; value >= 0x80; value >>= 7)
-        buf_putc(out, (char)((value & 0x7f) | 0x80));
-    buf_putc(out, (char)value);
-}
-
-static void put_tag(struct buf *out, uint32_t number, enum wire_type type)
-{
-    put_varint(out, (uint64_t)number << 3 | type);
-}
-
 static void put_text(struct buf *out, uint32_t number, str text)
 {
-    if (!text.n)
-        return;
-    put_tag(out, number, WIRE_BYTES);
-    put_varint(out, text.n);
-    buf_put(out, text);
+    if (text.n)
+        protowire_put_bytes(out, number, text);
 }
 
-/* Little-endian. Only positive zero is the default value: the bits of -0.0 are not all zero. */
+/* Only positive zero is the default value: the bits of -0.0 are not all zero. */
 static void put_double(struct buf *out, uint32_t number, double value)
 {
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof(bits));
-    if (!bits)
-        return;
-    put_tag(out, number, WIRE_FIXED64);
-    for (int i = 0; i < 8; i++)
-        buf_putc(out, (char)(bits >> (8 * i) & 0xff));
+    if (value != 0 || signbit(value))
+        protowire_put_double(out, number, value);
 }
 
 static void put_int(struct buf *out, uint32_t number, int64_t value)
 {
-    if (!value)
-        return;
-    put_tag(out, number, WIRE_VARINT);
-    put_varint(out, (uint64_t)value);
+    if (value)
+        protowire_put_varint(out, number, (uint64_t)value);
 }
 
 void wire_put_active(struct buf *out, bool active)
@@ -324,9 +298,7 @@ void wire_put_metrics(struct buf *out, const struct wire_metric *m, size_t n)
         put_text(&one, 1, m[i].name);
         put_int(&one, 2, m[i].value);
         put_double(&one, 3, m[i].real);
-        put_tag(out, 1, WIRE_BYTES);
-        put_varint(out, one.n);
-        buf_put(out, buf_str(&one));
+        protowire_put_bytes(out, 1, buf_str(&one));
     }
 }
 

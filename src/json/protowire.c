@@ -1,4 +1,4 @@
-/* Reads fields of protobuf messages: see protowire.h.
+/* Reads and writes fields of protobuf messages: see protowire.h.
  *
  * The bytes are untrusted: a length is compared with what is left before it is used, a number has at most ten bytes,
  * and the types that Kubernetes never writes (groups) are malformed. Nothing recurses. */
@@ -79,4 +79,46 @@ bool protowire_unwrap(str body, str *ret_object)
 {
     return protowire_has_magic(body) &&
            protowire_find(str_from(body, WIRE_MAGIC_BYTES), WIRE_UNKNOWN_RAW, ret_object);
+}
+
+/* ---- writing */
+
+/* Seven bits per byte, least significant first; the high bit marks that more follow. */
+static void put_number(struct buf *out, uint64_t value)
+{
+    for (; value >= 0x80; value >>= 7)
+        buf_putc(out, (char)(value | 0x80));
+    buf_putc(out, (char)value);
+}
+
+static void put_key(struct buf *out, uint32_t number, enum protowire_type type)
+{
+    put_number(out, (uint64_t)number << 3 | type);
+}
+
+void protowire_put_varint(struct buf *out, uint32_t number, uint64_t value)
+{
+    put_key(out, number, WIRE_VARINT);
+    put_number(out, value);
+}
+
+void protowire_put_fixed64(struct buf *out, uint32_t number, uint64_t value)
+{
+    put_key(out, number, WIRE_FIXED64);
+    for (unsigned i = 0; i < sizeof(value); i++)
+        buf_putc(out, (char)(value >> (8 * i)));
+}
+
+void protowire_put_double(struct buf *out, uint32_t number, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    protowire_put_fixed64(out, number, bits);
+}
+
+void protowire_put_bytes(struct buf *out, uint32_t number, str bytes)
+{
+    put_key(out, number, WIRE_BYTES);
+    put_number(out, bytes.n);
+    buf_put(out, bytes);
 }

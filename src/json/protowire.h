@@ -1,5 +1,5 @@
-/* Protobuf on the wire: a message is a sequence of fields, each a number, a wire type and a value. No copies: texts
- * borrow from the message.
+/* Protobuf on the wire: a message is a sequence of fields, each a number, a wire type and a value. Reading copies nothing:
+ * texts borrow from the message.
  *
  * Also the numbers of the envelopes around Kubernetes objects, which are the same for all kinds:
  *
@@ -9,7 +9,7 @@
 #ifndef FLYBALL_PROTOWIRE_H
 #define FLYBALL_PROTOWIRE_H
 
-#include "../base/str.h"
+#include "../base/buf.h"
 
 enum protowire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
 
@@ -28,6 +28,12 @@ bool protowire_take_varint(str *rest, uint64_t *ret);
 
 /* The last field of this number if it is text or a message; "" if there is none. False: malformed. */
 bool protowire_find(str message, uint32_t number, str *ret);
+
+/* Append one field. What a zero means is the caller's: it is written like any other value. */
+void protowire_put_varint(struct buf *out, uint32_t number, uint64_t value);
+void protowire_put_fixed64(struct buf *out, uint32_t number, uint64_t value);
+void protowire_put_double(struct buf *out, uint32_t number, double value);
+void protowire_put_bytes(struct buf *out, uint32_t number, str bytes); /* text or a message */
 
 enum {
     WIRE_UNKNOWN_RAW = 2,

@@ -206,6 +206,7 @@ int kube_new(const struct kube_options *o, struct kube **ret, err_t *e)
     random_init(&k->random, (uint64_t)loop_exact_ns(k->loop),
                 9); /* virtual time gives the same seed each run */
     init_metrics(k, o->metrics);
+    k->tracer = o->tracer;
     k->credentials = credentials_new(k->loop, k->config, on_credentials_change, k);
     if (check_secret(o, e) < 0 || link_new(k, &k->link, e) < 0) {
         err_wrap(e, STR_FMT, STR_ARG(k->config->where));
@@ -244,6 +245,11 @@ struct loop *kube_loop(const struct kube *k)
 struct metrics *kube_metrics(const struct kube *k)
 {
     return k->metrics;
+}
+
+struct tracer *kube_tracer(const struct kube *k)
+{
+    return k->tracer;
 }
 
 str kube_host(const struct kube *k)

@@ -37,6 +37,7 @@
 
 struct kube;
 struct kube_call;
+struct tracer;
 
 struct kube_options {
     struct loop *loop;
@@ -48,6 +49,8 @@ struct kube_options {
     int64_t timeout_ns;      /* default timeout of a request; 0: 60 s */
     struct metrics *metrics; /* registry to use; NULL: a private one */
     bool insecure_token;     /* allow tokens and passwords without TLS to other machines */
+    struct tracer
+        *tracer; /* of the controllers that use this client; must outlive it. NULL: none */
 };
 
 int kube_new(const struct kube_options *options, struct kube **ret, err_t *e);
@@ -56,6 +59,7 @@ struct loop *kube_loop(const struct kube *k);
 str kube_host(const struct kube *k);      /* of the server: "10.0.0.1:6443" */
 str kube_namespace(const struct kube *k); /* of the config */
 struct metrics *kube_metrics(const struct kube *k);
+struct tracer *kube_tracer(const struct kube *k);
 
 enum kube_verb {
     KUBE_GET,

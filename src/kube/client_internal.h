@@ -79,6 +79,7 @@ struct kube {
     int64_t tokens_ns;
     int64_t gate_ns;
     struct timer gate;
+    struct tracer *tracer; /* the caller's; NULL: none */
     struct metrics *metrics,
         *own_metrics; /* own_metrics is owned; NULL if the caller gave a registry */
     struct metric_family *requests, *durations;

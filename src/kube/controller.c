@@ -43,9 +43,6 @@
 #include "complaints.h"
 #include "controller_metrics.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
 enum {
     FEED_KEYS = 256,
     WORKERS = 32,
@@ -73,6 +70,9 @@ struct turn_call {
     struct turn *turn;
     struct list_item item;
     struct kube_call *call;
+    struct tracer_span span;
+    enum kube_verb verb;
+    str resource, subresource; /* of the request; empty if it is not traced */
     void (*then)(struct reconcile *r, const struct kube_reply *reply);
 };
 
@@ -261,7 +261,8 @@ static struct turn *turn_new(struct controller *c, struct work_key *key)
                                .now_ns = loop_wall_ns(c->loop),
                                .arena = &t->arena,
                                .context = c->spec.context,
-                               .controller = c };
+                               .controller = c,
+                               .span = tracer_begin(kube_tracer(c->kube), NULL) };
     return t;
 }
 
@@ -272,12 +273,24 @@ static void turn_recycle(struct controller *c, struct turn *t)
     list_prepend(&c->spare, &t->item); /* the next turn finds its memory in the CPU's caches */
 }
 
+static void trace_turn(const struct controller *c, const struct turn *t, enum turn_result result)
+{
+    static const char *const words[] = { "success", "error", "requeue_after" };
+    const struct tracer_attribute at[] = { { "controller", str_c(c->spec.name), 0 },
+                                           { "k8s.namespace.name", t->r.ns, 0 },
+                                           { "object.name", t->r.name, 0 },
+                                           { "result", str_c(words[result]), 0 } };
+    reconcile_traced(&t->r, &t->r.span,
+                     &(struct tracer_result){ "reconcile", at, countof(at), str_c(t->failure) });
+}
+
 /* Reports the result, hands the key back to the queue (done, retry or requeue) and recycles the turn. */
 static void turn_end(struct controller *c, struct turn *t)
 {
     int64_t now = loop_mono_ns(c->loop);
     enum turn_result result = t->failure ? TURN_ERROR : t->after_ns ? TURN_AGAIN : TURN_SUCCESS;
     controller_metrics_turn(c->metrics, result, now - t->key->started_ns);
+    trace_turn(c, t, result);
     if (t->failure) {
         int64_t at = t->is_overloaded
                          ? workqueue_retry_within(&c->queue, t->key, overload_most_ns, now)
@@ -360,16 +373,6 @@ void controller_abandon(struct controller *c, str ns, str name)
 
 /* ---- the interface for reconcile() */
 
-struct reconciled reconciled_failed(struct reconcile *r, const char *format, ...)
-{
-    char text[500];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    return (struct reconciled){ .failure = arena_str(r->arena, str_c(text)).p };
-}
-
 void reconcile_fail(struct reconcile *r, const char *failure)
 {
     struct turn *t = (struct turn *)r;
@@ -411,12 +414,36 @@ void reconcile_later(struct reconcile *r)
     ((struct turn *)r)->is_later = true;
 }
 
+struct tracer_span reconcile_trace(const struct reconcile *r)
+{
+    return tracer_begin(kube_tracer(r->controller->kube), &r->span);
+}
+
+void reconcile_traced(const struct reconcile *r, const struct tracer_span *step,
+                      const struct tracer_result *result)
+{
+    tracer_end(kube_tracer(r->controller->kube), step, result);
+}
+
+static void trace_call(const struct turn_call *call, const struct kube_reply *reply)
+{
+    static const char *const verbs[KUBE_VERB_N] = { "get",   "list",  "watch", "create", "update",
+                                                    "patch", "patch", "patch", "apply",  "delete" };
+    const struct tracer_attribute at[] = { { "k8s.verb", str_c(verbs[call->verb]), 0 },
+                                           { "k8s.resource", call->resource, 0 },
+                                           { "k8s.subresource", call->subresource, 0 } };
+    reconcile_traced(&call->turn->r, &call->span,
+                     &(struct tracer_result){ call->verb <= KUBE_WATCH ? "read" : "actuate", at,
+                                              countof(at), str_c(reply->failure) });
+}
+
 /* One call of a turn was answered. `then` may ask for more calls, so the turn is marked as running. */
 static void on_call_reply(void *context, const struct kube_reply *reply)
 {
     struct turn_call *call = context;
     struct turn *t = call->turn;
     list_remove(&call->item);
+    trace_call(call, reply);
     t->running = true;
     t->is_superseded = reply->reason == KUBE_SUPERSEDED;
     if (call->then && !t->abandoned)
@@ -446,7 +473,14 @@ void reconcile_call(struct reconcile *r, const struct kube_request *request,
 {
     struct turn *t = (struct turn *)r;
     struct turn_call *call = arena_new(&t->arena, struct turn_call);
-    *call = (struct turn_call){ .turn = t, .then = then };
+    *call = (struct turn_call){
+        .turn = t, .then = then, .span = reconcile_trace(r), .verb = request->verb
+    };
+    if (call->span.id) {
+        call->resource =
+            arena_str(r->arena, str_c(request->resource ? request->resource->plural : NULL));
+        call->subresource = arena_str(r->arena, str_c(request->subresource));
+    }
     list_append(&t->calls, &call->item);
     struct kube_request copy = *request;
     copy.done = on_call_reply, copy.context = call;
@@ -455,46 +489,6 @@ void reconcile_call(struct reconcile *r, const struct kube_request *request,
     copy.is_stale = is_status || copy.is_decision ? is_call_stale : NULL;
     copy.replaces = t->key->skipped > 0;
     call->call = kube_send(r->controller->kube, &copy);
-}
-
-void reconcile_send(struct reconcile *r, const struct kube_request *request)
-{
-    reconcile_call(r, request, NULL);
-}
-
-void reconcile_status_then(struct reconcile *r, const struct resource *resource,
-                           struct json *status,
-                           void (*then)(struct reconcile *r, const struct kube_reply *reply))
-{
-    reconcile_call(r,
-                   &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
-                                           .resource = resource,
-                                           .ns = r->ns,
-                                           .name = r->name,
-                                           .subresource = "status",
-                                           .body = kube_status_body(r->arena, status) },
-                   then);
-}
-
-void reconcile_status(struct reconcile *r, const struct resource *resource, struct json *status)
-{
-    reconcile_status_then(r, resource, status, NULL);
-}
-
-void reconcile_apply(struct reconcile *r, const struct resource *resource, struct json *object)
-{
-    auto_buf struct buf version = { 0 };
-    resource_api_version(resource, &version);
-    json_set_str(r->arena, object, "apiVersion", buf_str(&version));
-    json_set_str(r->arena, object, "kind", str_c(resource->kind));
-    struct json *meta = json_make(r->arena, object, "metadata", NULL);
-    if (resource->namespaced && !json_get(meta, "namespace"))
-        json_set_str(r->arena, meta, "namespace", r->ns);
-    reconcile_send(r, &(struct kube_request){ .verb = KUBE_APPLY,
-                                              .resource = resource,
-                                              .ns = json_text(json_get(meta, "namespace")),
-                                              .name = json_text(json_get(meta, "name")),
-                                              .body = json_to_str(r->arena, object) });
 }
 
 /* ---- life */

@@ -44,6 +44,7 @@
 
 #include "cache.h"
 #include "client.h"
+#include "tracer.h"
 #include "workqueue.h"
 
 struct controller;
@@ -56,6 +57,7 @@ struct reconcile {
     struct arena *arena; /* scratch; lives until the turn ends */
     void *context;       /* of the controller */
     struct controller *controller;
+    struct tracer_span span; /* of the turn; its calls are children of it */
     void *turn; /* what reconcile() leaves for the callbacks of its calls, usually in the arena */
 };
 
@@ -125,6 +127,11 @@ void reconcile_again(struct reconcile *r, int64_t after_ns); /* the earliest one
 bool reconcile_is_crowded(const struct reconcile *r);
 /* Another turn of this key when no other key is ready. A failure of this turn takes precedence. */
 void reconcile_later(struct reconcile *r);
+
+/* A step of the turn, such as `decide`, as a span: see tracer.h. */
+struct tracer_span reconcile_trace(const struct reconcile *r);
+void reconcile_traced(const struct reconcile *r, const struct tracer_span *step,
+                      const struct tracer_result *result);
 
 /* Merge patch of the status of the key's object, which must exist; unconditional. */
 void reconcile_status(struct reconcile *r, const struct resource *resource, struct json *status);

@@ -269,9 +269,11 @@ static int start_feature(struct manager *m, void **ret_state, err_t *e)
     *ret_state = s;
     s->manager = m;
     file_raise_limit(); /* every pod that is scraped and every query that hangs needs a socket */
-    s->collector = (struct sat_collector){
-        .loop = manager_loop(m), .pods = scrape_pods, .fetched = on_fetched, .context = s
-    };
+    s->collector = (struct sat_collector){ .loop = manager_loop(m),
+                                           .pods = scrape_pods,
+                                           .fetched = on_fetched,
+                                           .context = s,
+                                           .tracer = kube_tracer(manager_kube(m)) };
     if (saturation_options_read(s, e) < 0 || open_caches(s, e) < 0)
         return -e->code;
     s->collector.load_matters = s->o.mode != DECIDE_CAPACITY;

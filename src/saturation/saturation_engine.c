@@ -288,6 +288,23 @@ static void count_outcome(const struct saturation *s, const char *outcome)
     metric_add(METRIC(s->metrics.cycles, str_c(outcome)), 1);
 }
 
+/* Ends a step of the decision about a model: `analyze` or `decide`, with what was decided. */
+static void trace_step(const struct gathering *g, const struct tracer_span *step, const char *name,
+                       const struct decide_answers *answers)
+{
+    if (!step->id)
+        return;
+    auto_buf struct buf text = { 0 };
+    for (size_t i = 0; answers && i < answers->n; i++)
+        buf_printf(&text, "%s" STR_FMT " %d -> %d", i ? ", " : "", STR_ARG(answers->at[i].variant),
+                   answers->at[i].current, answers->at[i].target);
+    const struct tracer_attribute at[] = { { "k8s.namespace.name", g->m->ns, 0 },
+                                           { "model", g->m->id, 0 },
+                                           { "replicas", buf_str(&text), 0 },
+                                           { "variants", S(""), (int64_t)g->n } };
+    reconcile_traced(g->s->cycle, step, &(struct tracer_result){ name, at, countof(at), S("") });
+}
+
 /* One decision: gather, skip what cannot take part, hold if metrics are missing, else decide and
  * publish. */
 static void saturation_decide_model(struct saturation *s, struct sat_model *m, struct arena *a)
@@ -298,7 +315,9 @@ static void saturation_decide_model(struct saturation *s, struct sat_model *m, s
     };
     update_feed(s, m, zero);
     g.fresh = g.now_ns - m->feed.fetched_ns <= s->snapshot->ages.fresh_ns;
+    struct tracer_span step = reconcile_trace(s->cycle);
     saturation_gather(&g);
+    trace_step(&g, &step, "analyze", NULL);
     m->looked_ns = loop_wall_ns(manager_loop(s->manager));
     saturation_wake_note(&g);
     for (size_t i = 0; i < g.skipped_n; i++)
@@ -319,6 +338,7 @@ static void saturation_decide_model(struct saturation *s, struct sat_model *m, s
         hold_variants(&g, problem);
         return;
     }
+    step = reconcile_trace(s->cycle);
     struct decide_input in = {
         .rules = s->o.rules,
         .mode = s->o.mode,
@@ -349,6 +369,7 @@ static void saturation_decide_model(struct saturation *s, struct sat_model *m, s
     saturation_limits_apply(&g, &answers);
     saturation_gauges_note(&g, &answers, &in.config);
     saturation_victims_apply(&g, &answers);
+    trace_step(&g, &step, "decide", &answers);
     if (answers.in_transition)
         log_info("Model in transition, blocking scaling decisions", KV("namespace", m->ns),
                  KV("model", m->id));
@@ -408,6 +429,7 @@ struct reconciled saturation_run_cycle(struct reconcile *r)
     struct saturation *s = r->context;
     struct sat_snapshot *config = sat_snapshot_ref(s->snapshot);
     struct reconciled result = reconciled();
+    s->cycle = r;
     if (r->ns.n) { /* one model */
         auto_buf struct buf key = { 0 };
         buf_printf(&key, STR_FMT "/" STR_FMT, STR_ARG(r->ns), STR_ARG(r->name));
@@ -432,6 +454,7 @@ struct reconciled saturation_run_cycle(struct reconcile *r)
         saturation_gauges_cycle(s, seconds);
         result = reconciled_after(any_watched ? saturation_slo_cycle_ns(s) : config->interval_ns);
     }
+    s->cycle = NULL;
     sat_snapshot_unref(config);
     return result;
 }

@@ -160,7 +160,8 @@ struct sat_probe {
 
 struct saturation {
     struct manager *manager;
-    struct arena arena; /* of the options */
+    const struct reconcile *cycle; /* the turn of the engine that is deciding; NULL: none */
+    struct arena arena;            /* of the options */
     struct saturation_options o;
     struct controller *variants, *engine;
     struct cache *variant_records, *deployments, *statefulsets, *sets, *pods, *hpas, *namespaces;

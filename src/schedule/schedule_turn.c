@@ -492,8 +492,10 @@ static void send_patch(struct reconcile *r, struct schedule_turn *turn)
 /* Plans and carries out the first thing that the plan asks for. */
 void schedule_turn_step(struct reconcile *r, struct schedule_turn *turn)
 {
+    struct tracer_span step = reconcile_trace(r);
     schedule_turn_check_consent(r->arena, turn);
     turn->plan = schedule_plan(r->arena, &turn->pass);
+    reconcile_traced(r, &step, &(struct tracer_result){ .name = "decide" });
     const struct schedule_plan *plan = &turn->plan;
     if (plan->add_finalizer && !turn->finalizer_sent) {
         send_finalizers(r, turn, true);

@@ -7,6 +7,7 @@
  * messages are built in buffers of their own first. */
 #include "openapi_v2.h"
 
+#include "../../json/protowire.h"
 #include "openapi.h"
 
 #include <string.h>
@@ -88,7 +89,6 @@ struct json *openapi_v2_document(struct arena *a, const struct kind *const *kind
 
 /* ---- protobuf */
 
-enum { WIRE_VARINT = 0, WIRE_DOUBLE = 1, WIRE_BYTES = 2 };
 enum { EXTENSION = 31 }; /* field number of vendor_extension in Schema */
 
 enum form {
@@ -142,50 +142,20 @@ static const struct keyword schema_keywords[] = {
 
 static void put_schema(struct buf *out, const struct json *schema);
 
-/* Seven bits per byte, least significant first; the high bit marks that more follow. */
-static void put_varint(struct buf *out, uint64_t value)
-{
-    for (; value >= 0x80; value >>= 7)
-        buf_putc(out, (char)(value | 0x80));
-    buf_putc(out, (char)value);
-}
-
-static void put_bytes(struct buf *out, unsigned number, str bytes)
-{
-    put_varint(out, number << 3 | WIRE_BYTES);
-    put_varint(out, bytes.n);
-    buf_put(out, bytes);
-}
-
-static void put_integer(struct buf *out, unsigned number, uint64_t value)
-{
-    put_varint(out, number << 3 | WIRE_VARINT);
-    put_varint(out, value);
-}
-
-static void put_number(struct buf *out, unsigned number, double value)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof(bits));
-    put_varint(out, number << 3 | WIRE_DOUBLE);
-    for (unsigned i = 0; i < sizeof(bits); i++)
-        buf_putc(out, (char)(bits >> (8 * i)));
-}
-
 /* openapi.v2.Any: the value as YAML text in field 2. */
 static void put_any(struct buf *out, unsigned number, const struct json *value)
 {
     auto_buf struct buf text = { 0 }, any = { 0 };
     json_write(&text, value);
-    put_bytes(&any, 2, buf_str(&text));
-    put_bytes(out, number, buf_str(&any));
+    protowire_put_bytes(&any, 2, buf_str(&text));
+    protowire_put_bytes(out, number, buf_str(&any));
 }
 
 static void put_schema_as(struct buf *out, unsigned number, const struct json *schema)
 {
     auto_buf struct buf inner = { 0 };
     put_schema(&inner, schema);
-    put_bytes(out, number, buf_str(&inner));
+    protowire_put_bytes(out, number, buf_str(&inner));
 }
 
 /* Properties or Definitions: a list of name and schema pairs. */
@@ -194,11 +164,11 @@ static void put_named_schemas(struct buf *out, unsigned number, const struct jso
     auto_buf struct buf all = { 0 };
     json_each(m, schemas) {
         auto_buf struct buf named = { 0 };
-        put_bytes(&named, 1, m->key);
+        protowire_put_bytes(&named, 1, m->key);
         put_schema_as(&named, 2, m->value);
-        put_bytes(&all, 1, buf_str(&named));
+        protowire_put_bytes(&all, 1, buf_str(&named));
     }
-    put_bytes(out, number, buf_str(&all));
+    protowire_put_bytes(out, number, buf_str(&all));
 }
 
 /* AdditionalPropertiesItem: a schema, or a bool. */
@@ -208,8 +178,8 @@ static void put_elements(struct buf *out, unsigned number, const struct json *va
     if (json_is(value, JSON_OBJ))
         put_schema_as(&inner, 1, value);
     else
-        put_integer(&inner, 2, json_bool(value, false));
-    put_bytes(out, number, buf_str(&inner));
+        protowire_put_varint(&inner, 2, json_bool(value, false));
+    protowire_put_bytes(out, number, buf_str(&inner));
 }
 
 /* TypeItem or ItemsItem: a message whose field 1 holds the value. */
@@ -217,10 +187,10 @@ static void put_wrapped(struct buf *out, const struct keyword *k, const struct j
 {
     auto_buf struct buf inner = { 0 };
     if (k->form == TYPE)
-        put_bytes(&inner, 1, json_text(value));
+        protowire_put_bytes(&inner, 1, json_text(value));
     else
         put_schema_as(&inner, 1, value);
-    put_bytes(out, k->number, buf_str(&inner));
+    protowire_put_bytes(out, k->number, buf_str(&inner));
 }
 
 /* A repeated field: one entry per value. */
@@ -229,7 +199,7 @@ static void put_list(struct buf *out, const struct keyword *k, const struct json
     for (size_t i = 0; i < json_len(values); i++) {
         const struct json *value = json_item(values, i);
         if (k->form == TEXTS)
-            put_bytes(out, k->number, json_text(value));
+            protowire_put_bytes(out, k->number, json_text(value));
         else if (k->form == ANYS)
             put_any(out, k->number, value);
         else
@@ -242,16 +212,16 @@ static void put_keyword(struct buf *out, const struct keyword *k, const struct j
 {
     switch (k->form) {
     case TEXT:
-        put_bytes(out, k->number, json_text(value));
+        protowire_put_bytes(out, k->number, json_text(value));
         break;
     case NUMBER:
-        put_number(out, k->number, json_real(value, 0));
+        protowire_put_double(out, k->number, json_real(value, 0));
         break;
     case COUNT:
-        put_integer(out, k->number, (uint64_t)json_int(value, 0));
+        protowire_put_varint(out, k->number, (uint64_t)json_int(value, 0));
         break;
     case FLAG:
-        put_integer(out, k->number, json_bool(value, false));
+        protowire_put_varint(out, k->number, json_bool(value, false));
         break;
     case ANY:
         put_any(out, k->number, value);
@@ -278,9 +248,9 @@ static void put_keyword(struct buf *out, const struct keyword *k, const struct j
 static void put_extension(struct buf *out, str name, const struct json *value)
 {
     auto_buf struct buf named = { 0 };
-    put_bytes(&named, 1, name);
+    protowire_put_bytes(&named, 1, name);
     put_any(&named, 2, value);
-    put_bytes(out, EXTENSION, buf_str(&named));
+    protowire_put_bytes(out, EXTENSION, buf_str(&named));
 }
 
 static void put_schema(struct buf *out, const struct json *schema)
@@ -297,10 +267,10 @@ static void put_schema(struct buf *out, const struct json *schema)
 void openapi_v2_protobuf(struct buf *out, const struct json *document)
 {
     auto_buf struct buf info = { 0 };
-    put_bytes(&info, 1, json_text(json_at(document, "info", "title", NULL)));
-    put_bytes(&info, 2, json_text(json_at(document, "info", "version", NULL)));
-    put_bytes(out, 1, json_text(json_get(document, "swagger")));
-    put_bytes(out, 2, buf_str(&info));
-    put_bytes(out, 8, S("")); /* no paths */
+    protowire_put_bytes(&info, 1, json_text(json_at(document, "info", "title", NULL)));
+    protowire_put_bytes(&info, 2, json_text(json_at(document, "info", "version", NULL)));
+    protowire_put_bytes(out, 1, json_text(json_get(document, "swagger")));
+    protowire_put_bytes(out, 2, buf_str(&info));
+    protowire_put_bytes(out, 8, S("")); /* no paths */
     put_named_schemas(out, 9, json_get(document, "definitions"));
 }

@@ -71,11 +71,24 @@ void collect_fail(struct sat_fetch *q, const char *failure)
         q->failure = mem_dup(failure, strlen(failure));
 }
 
+static void trace_fetch(const struct sat_fetch *q)
+{
+    const struct tracer_attribute at[] = {
+        { "k8s.namespace.name", q->feed->ns, 0 },
+        { "model", q->feed->model, 0 },
+        { "source", q->feed->collector->prometheus ? S("prometheus") : S("pods"), 0 },
+        { "replicas", S(""), (int64_t)q->samples.n }
+    };
+    tracer_end(q->feed->collector->tracer, &q->span,
+               &(struct tracer_result){ "collect", at, countof(at), str_c(q->failure) });
+}
+
 /* Moves the results into the feed and frees the fetch. */
 static void finish_fetch(struct sat_fetch *q)
 {
     struct sat_feed *feed = q->feed;
     bool first = !feed->asked;
+    trace_fetch(q);
     feed->fetch = NULL;
     feed->asked = true;
     free(feed->failure);
@@ -115,6 +128,7 @@ struct sat_fetch *collect_open_fetch(struct sat_feed *feed)
     struct sat_fetch *q = mem_zero(1, sizeof(*q));
     *q = (struct sat_fetch){ .feed = feed,
                              .begun_ns = loop_mono_ns(feed->collector->loop),
+                             .span = tracer_begin(feed->collector->tracer, NULL),
                              .left = 1,
                              .load = unknown_load,
                              .traffic = sat_traffic_unknown };

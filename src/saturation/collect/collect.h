@@ -6,6 +6,7 @@
 
 #include "../../base/list.h"
 #include "../../base/map.h"
+#include "../../kube/tracer.h"
 #include "../../net/loop.h"
 #include "../../prom/query.h"
 #include "../objects/status_core.h"
@@ -38,6 +39,7 @@ typedef void collect_pods_fn(void *context, struct sat_feed *feed);
 struct sat_collector {
     struct loop *loop;
     struct prom_client *prometheus; /* NULL: scrape the pods */
+    struct tracer *tracer;          /* NULL: none */
     bool grouped;                   /* ask Prometheus about many models in one query */
     bool load_matters;    /* the optimizer needs the load, even without KV cache and queue */
     bool traffic_matters; /* the slo policy needs traffic */
@@ -98,8 +100,9 @@ struct sat_fetch {
     bool apart;              /* a query of the group failed: it was sent for this model alone, */
     bool answered_apart;     /* and answered */
     int64_t begun_ns;        /* loop's mono clock */
-    size_t left;             /* answers still to come, plus one while queries are being sent */
-    struct map samples;      /* being collected */
+    struct tracer_span span;
+    size_t left;        /* answers still to come, plus one while queries are being sent */
+    struct map samples; /* being collected */
     struct sat_load_view load;
     struct sat_traffic traffic;
     bool requests_known;
