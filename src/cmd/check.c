@@ -114,13 +114,12 @@ int cmd_check(int argc, char **argv)
           "Prometheus to check for vLLM metrics, as reached from here" },
         { "prometheus-token-file", "FILE", FLAG_TEXT, &c.prometheus_token_file,
           "Bearer token for it" },
-        { "output", "FORMAT", FLAG_TEXT, &output, "text or json; short: -o" },
+        { "output", "FORMAT", FLAG_TEXT, &output, "Output format: text or json", .letter = 'o' },
         EXPLAIN_CLUSTER_FLAGS(cluster),
         { 0 },
     };
     bool help = false;
     err_t e;
-    explain_expand_flags(argc, argv);
     int r = flags_parse(flags, argc, argv, &help, NULL, &e);
     if (r == 0 && strcmp(output, "text") != 0 && strcmp(output, "json") != 0)
         r = err_set(&e, EINVAL, "--output is \"%s\", but must be text or json", output);

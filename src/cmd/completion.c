@@ -103,9 +103,10 @@ int cmd_completion(int argc, char **argv)
     for (size_t i = 0; argc == 2 && i < countof(scripts); i++)
         if (!strcmp(argv[1], scripts[i].shell))
             return fputs(scripts[i].script, stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-    if (argc > 1)
-        fprintf(stderr, "flyball completion: unknown shell \"%s\"; must be bash, zsh or fish\n\n",
+    if (argc == 2)
+        fprintf(stderr, "flyball completion: unknown shell \"%s\"; must be bash, zsh or fish\n",
                 argv[1]);
-    fputs(usage, stderr);
+    else
+        fputs("flyball completion: needs one argument: bash, zsh or fish\n", stderr);
     return EXIT_USAGE;
 }

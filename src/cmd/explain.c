@@ -338,26 +338,13 @@ static void print_help(const struct flag *flags)
     fputs(text.p, stdout);
 }
 
-void explain_expand_flags(int argc, char **argv)
-{
-    static char ns[] = "--namespace", all[] = "--all-namespaces", output[] = "--output";
-    static const struct {
-        const char *from;
-        char *to;
-    } flags[] = { { "-n", ns }, { "-A", all }, { "-o", output } };
-    for (int i = 1; i < argc; i++)
-        for (size_t k = 0; k < countof(flags); k++)
-            if (!strcmp(argv[i], flags[k].from))
-                argv[i] = flags[k].to;
-}
-
 /* The word after "explain" selects the explainer; the rest is the same for all of them. */
 int cmd_explain(int argc, char **argv)
 {
     struct options o = { 0 };
     const struct flag flags[] = {
         { "namespace", "NAME", FLAG_TEXT, &o.cluster.ns,
-          "Namespace of the object; short: -n (default: that of the context)" },
+          "Namespace of the object (default: that of the context)", .letter = 'n' },
         { "at", "TIME", FLAG_TEXT, &o.at,
           "Explain this time, such as 2026-06-03T09:00:00Z (default: now)" },
         { "operator-namespace", "NAME", FLAG_TEXT, &o.operator_ns,
@@ -369,7 +356,6 @@ int cmd_explain(int argc, char **argv)
     struct flag_words given = { words, 0 };
     bool help = false;
     err_t e;
-    explain_expand_flags(argc, argv);
     if (flags_parse(flags, argc, argv, &help, &given, &e) < 0)
         return fprintf(stderr, "flyball explain: %s\n", e.text), EXIT_USAGE;
     if (help)

@@ -47,8 +47,6 @@ void explain_print(struct explain *x); /* x->out, without control characters */
 /* A copy without control characters, which objects of other users may hold: a terminal would obey them. */
 str explain_clean(struct arena *a, str text);
 
-void explain_expand_flags(int argc, char **argv); /* kubectl's short names of flags: -n, -A, -o */
-
 /* Sends any request and runs the loop until the reply arrives. -ENOENT: not found. */
 int explain_send(struct explain *x, struct kube_request request, struct json **ret, err_t *e);
 /* The same for a GET. */

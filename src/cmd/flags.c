@@ -10,11 +10,12 @@
 
 #include <ctype.h>
 
-/* NULL if no row has this name; titles are not flags. */
+/* NULL if no row has this name or letter; titles are not flags. */
 static const struct flag *find_flag(const struct flag *flags, str name)
 {
     for (; flags->name; flags++)
-        if (flags->kind != FLAG_TITLE && str_eqc(name, flags->name))
+        if (flags->kind != FLAG_TITLE &&
+            (str_eqc(name, flags->name) || (name.n == 1 && name.p[0] == flags->letter)))
             return flags;
     return NULL;
 }
@@ -64,13 +65,6 @@ static int take_word(struct flag_words *words, const char *word, err_t *e)
     return 0;
 }
 
-/* Is it a flag with one dash, as in -v=2? */
-static bool is_short(const struct flag *flags, const char *word)
-{
-    str text = str_from(str_c(word), 1);
-    return word[0] == '-' && find_flag(flags, str_upto(text, str_find_char(text, '=')));
-}
-
 /* Parses one flag of argv; moves `*at` past its value. */
 static int take_flag(const struct flag *flags, char **argv, int *at, err_t *e)
 {
@@ -78,8 +72,8 @@ static int take_flag(const struct flag *flags, char **argv, int *at, err_t *e)
     size_t equals = str_find_char(text, '=');
     const struct flag *f = find_flag(flags, str_upto(text, equals));
     if (!f)
-        return err_set(e, EINVAL, "unknown flag --" STR_FMT "; see --help",
-                       STR_ARG(str_upto(text, equals)));
+        return err_set(e, EINVAL, "unknown flag %.*s; see --help", (int)strcspn(argv[*at], "="),
+                       argv[*at]);
     if (equals != SIZE_MAX)
         return set_value(f, text.p + equals + 1, e);
     if (f->kind == FLAG_BOOL)
@@ -99,7 +93,7 @@ int flags_parse(const struct flag *flags, int argc, char **argv, bool *ret_help,
             *ret_help = true;
         else if (!only_words && !strcmp(argv[at], "--"))
             only_words = true;
-        else if (!only_words && (!strncmp(argv[at], "--", 2) || is_short(flags, argv[at])))
+        else if (!only_words && argv[at][0] == '-' && argv[at][1]) /* "-" is standard input */
             r = take_flag(flags, argv, &at, e);
         else
             r = take_word(words, argv[at], e);
@@ -183,7 +177,10 @@ void flags_help(struct buf *out, const struct flag *flags)
             continue;
         }
         auto_buf struct buf head = { 0 }, text = { 0 };
-        buf_printf(&head, "  %s%s%s%s", f->name[1] ? "--" : "-", f->name, f->value ? " " : "",
+        buf_put(&head, S("  "));
+        if (f->letter)
+            buf_printf(&head, "-%c, ", f->letter);
+        buf_printf(&head, "%s%s%s%s", f->name[1] ? "--" : "-", f->name, f->value ? " " : "",
                    f->value ? f->value : "");
         buf_printf(&text, "%s", f->help);
         put_default(&text, f);

@@ -29,6 +29,7 @@ struct flag {
     enum flag_kind kind;
     void *target;
     const char *help; /* a noun phrase or an imperative, capitalized, without a period */
+    char letter;      /* short name, as in kubectl: 'o' for -o; '\0': none */
 };
 
 /* Sets targets from argv[1...]. `*ret_help` is set for --help or -h. Other arguments go to

@@ -384,7 +384,9 @@ static void print_help(const struct flag *flags)
 /* The kind is required, so that other kinds may follow. */
 static int check_words(const struct flag_words *given, const struct options *o, err_t *e)
 {
-    const char *kind = given->n ? given->at[0] : "";
+    if (!given->n)
+        return err_set(e, EINVAL, "needs a kind: variants; see --help");
+    const char *kind = given->at[0];
     if (strcmp(kind, "variants") != 0 && strcmp(kind, "variant") != 0)
         return err_set(e, EINVAL, "unknown kind \"%s\"; must be variants", kind);
     if (given->n > 2)
@@ -400,10 +402,10 @@ int cmd_get(int argc, char **argv)
     struct options o = { 0 };
     const struct flag flags[] = {
         { "namespace", "NAME", FLAG_TEXT, &o.cluster.ns,
-          "Namespace to list; short: -n (default: that of the context)" },
-        { "all-namespaces", NULL, FLAG_BOOL, &o.all, "List all namespaces; short: -A" },
+          "Namespace to list (default: that of the context)", .letter = 'n' },
+        { "all-namespaces", NULL, FLAG_BOOL, &o.all, "List all namespaces", .letter = 'A' },
         { "output", "FORMAT", FLAG_TEXT, &o.output,
-          "Format: wide or json; short: -o (default: a table)" },
+          "Output format: wide or json (default: a table)", .letter = 'o' },
         EXPLAIN_CLUSTER_FLAGS(o.cluster),
         { 0 },
     };
@@ -412,7 +414,6 @@ int cmd_get(int argc, char **argv)
     struct listing l = { 0 };
     bool help = false;
     err_t e;
-    explain_expand_flags(argc, argv);
     if (flags_parse(flags, argc, argv, &help, &given, &e) < 0 ||
         (!help && check_words(&given, &o, &e) < 0))
         return fprintf(stderr, "flyball get: %s\n", e.text), EXIT_USAGE;

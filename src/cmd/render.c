@@ -209,23 +209,12 @@ static int render_files(struct render *r, err_t *e)
     return 0;
 }
 
-/* Replaces kubectl's short names of flags. */
-static void expand_short_flags(int argc, char **argv)
-{
-    static char file[] = "--file", config[] = "--config", ns[] = "--namespace";
-    for (int i = 1; i < argc; i++)
-        argv[i] = !strcmp(argv[i], "-f")   ? file
-                  : !strcmp(argv[i], "-c") ? config
-                  : !strcmp(argv[i], "-n") ? ns
-                                           : argv[i];
-}
-
-static void print_help(FILE *out, const struct flag *flags)
+static void print_help(const struct flag *flags)
 {
     auto_buf struct buf text = { 0 };
     buf_put(&text, str_c(usage));
     flags_help(&text, flags);
-    fputs(text.p, out);
+    fputs(text.p, stdout);
 }
 
 /* Reads all manifests before it resolves anything: a service may come before the configuration that it refers
@@ -237,10 +226,12 @@ int cmd_render(int argc, char **argv)
                         .group = AIM_GROUP,
                         .encoding_name = "rfc3986" };
     const struct flag flags[] = {
-        { "file", "FILE", FLAG_TEXT, &r.file, "File with the services to render; short: -f" },
-        { "config", "FILE", FLAG_TEXT, &r.config, "File with runtime configurations; short: -c" },
+        { "file", "FILE", FLAG_TEXT, &r.file, "File with the services to render", .letter = 'f' },
+        { "config", "FILE", FLAG_TEXT, &r.config, "File with runtime configurations",
+          .letter = 'c' },
         { "explain", NULL, FLAG_BOOL, &r.explain, "Show the value of every placeholder" },
-        { "namespace", "NAME", FLAG_TEXT, &r.ns, "Namespace of objects that have none; short: -n" },
+        { "namespace", "NAME", FLAG_TEXT, &r.ns, "Namespace of objects that have none",
+          .letter = 'n' },
         { "aim-group", "GROUP", FLAG_TEXT, &r.group, "API group of AIM" },
         { "aim-path-encoding", "NAME", FLAG_TEXT, &r.encoding_name,
           "Encoding of paths: rfc3986 or rfc1123" },
@@ -248,11 +239,15 @@ int cmd_render(int argc, char **argv)
     };
     bool help = false;
     err_t e;
-    expand_short_flags(argc, argv);
     if (flags_parse(flags, argc, argv, &help, NULL, &e) < 0)
         return fprintf(stderr, "flyball render: %s\n", e.text), EXIT_USAGE;
-    if (help || !r.file)
-        return print_help(help ? stdout : stderr, flags), help ? EXIT_SUCCESS : EXIT_USAGE;
+    if (help)
+        return print_help(flags), EXIT_SUCCESS;
+    if (!r.file)
+        return fputs(
+                   "flyball render: --file is missing; it names the services to render; see --help\n",
+                   stderr),
+               EXIT_USAGE;
     if (!aim_kinds(r.group))
         return fprintf(stderr, "flyball render: --aim-group is \"%s\", but must be %s or %s\n",
                        r.group, AIM_GROUP, AIM_GROUP_NEWER),

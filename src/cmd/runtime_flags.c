@@ -103,11 +103,13 @@ static const char *value_name(const struct feature_setting *s)
                   { "-name", "NAME" },      { "-namespace", "NAME" }, { "-listen", "ADDRESS" },
                   { "-timeout", "TIME" },   { "-interval", "TIME" },  { "-max", "NUMBER" },
                   { "-namespaces", "LIST" } };
+    bool is_switch = s->value && (!strcmp(s->value, "true") || !strcmp(s->value, "false"));
+    if (is_switch || strstr(s->help, "if true"))
+        return "true|false";
     for (size_t i = 0; i < countof(names); i++)
         if (str_ends(str_c(s->name), str_c(names[i].end)))
             return names[i].value;
-    bool is_switch = s->value && (!strcmp(s->value, "true") || !strcmp(s->value, "false"));
-    return is_switch || strstr(s->help, "if true") ? "true|false" : "VALUE";
+    return "VALUE";
 }
 
 /* Adds one group per feature. Values are owned by the runtime, because

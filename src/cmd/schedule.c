@@ -6,6 +6,7 @@
  * timestamp is treated as old, so that resting values apply. All manifests of the file are
  * shown; the first error decides the message and the exit code. */
 #include "cmd.h"
+#include "flags.h"
 #include "manifest_fields.h"
 #include "schedule_calendar.h"
 #include "schedule_cmd.h"
@@ -24,78 +25,76 @@
 
 enum { FILE_MAX_BYTES = 4 << 20, WEEK_DAYS = 7, TIMELINE_DAYS_MAX = 800 };
 
-static const char usage[] =
-    "Usage: flyball schedule FILE [--at TIME] [--from TIME] [--to TIME] [--timezone ZONE] [-o FORMAT]\n"
-    "       flyball schedule --all [FILE] [--from TIME] [--to TIME] [--timezone ZONE] [-o FORMAT]\n"
+static const char about[] =
+    "Usage: flyball schedule FILE [FLAGS]\n"
+    "       flyball schedule --all [FILE] [FLAGS]\n"
     "       flyball schedule --from-keda FILE\n"
     "\n"
     "Reads SmartHorizontalPodAutoscaler manifests (YAML or JSON, - for standard input) and shows which\n"
-    "trigger applies and why, the next changes, and a timeline. Does not contact a cluster.\n"
-    "\n"
-    "  --at TIME        Time to explain (default: now)\n"
-    "  --from, --to     Start and end of the timeline (default: seven days from today)\n"
-    "  --timezone ZONE  Time zone of the timeline (default: that of the first trigger)\n"
-    "  -o FORMAT        Output format: text, svg or json (default text)\n"
-    "  --all            Draw all schedules of the cluster (or of FILE) on one page, and list\n"
-    "                   those that change in the same second\n"
-    "  --operator-namespace NAME  Namespace of shared calendars (default flyball-system)\n"
-    "  --kubeconfig, --context  Cluster for --all (default: as for kubectl)\n"
-    "  --from-keda      Convert schedules of other tools and print SmartHorizontalPodAutoscalers: cron\n"
-    "                   triggers of KEDA ScaledObjects, annotations of kube-downscaler, and\n"
-    "                   CronHorizontalPodAutoscalers of kubernetes-cronhpa\n"
+    "trigger applies and why, the next changes, and a timeline. Contacts a cluster only for --all\n"
+    "without FILE.\n"
     "\n"
     "TIME is an instant (2026-06-03T09:00:00Z) or a day (2026-06-03), which means its start.\n"
     "Calendars are read from ConfigMaps with the label flyball.io/calendar in the same file, or in the\n"
     "cluster for --all without FILE, if they are in the schedule's namespace or in the operator's.\n"
     "The exit code is 1 if a manifest has errors, such as unknown fields, and 3 if --from-keda had to\n"
-    "leave out a part of the original.\n";
+    "leave out a part of the original.\n"
+    "\n"
+    "Flags:\n";
 
-/* Parses the flags; prints the error itself. */
-static int parse_flags(int argc, char **argv, struct schedule_options *o)
+static int check_options(struct schedule_options *o, const struct flag_words *given, err_t *e)
 {
-    const struct {
-        const char *flag;
-        const char **value;
-    } flags[] = { { "--at", &o->at },
-                  { "--from", &o->from },
-                  { "--to", &o->to },
-                  { "--timezone", &o->zone_name },
-                  { "-o", &o->output },
-                  { "--output", &o->output },
-                  { "--operator-namespace", &o->operator_ns },
-                  { "--kubeconfig", &o->kubeconfig },
-                  { "--context", &o->context } };
-    for (int i = 1; i < argc; i++) {
-        size_t k = 0;
-        while (k < countof(flags) && strcmp(argv[i], flags[k].flag))
-            k++;
-        if (k < countof(flags)) {
-            if (++i == argc)
-                return fprintf(stderr, "flyball schedule: %s needs a value\n", argv[i - 1]),
-                       -EINVAL;
-            *flags[k].value = argv[i];
-        } else if (!strcmp(argv[i], "--from-keda") || !strcmp(argv[i], "--all")) {
-            *(argv[i][2] == 'a' ? &o->all : &o->from_keda) = true;
-        } else if ((argv[i][0] == '-' && argv[i][1]) || o->file) {
-            return fprintf(stderr, "flyball schedule: unexpected argument \"%s\"\n\n%s", argv[i],
-                           usage),
-                   -EINVAL;
-        } else {
-            o->file = argv[i];
-        }
-    }
+    if (given->n > 1)
+        return err_set(e, EINVAL, "unexpected argument \"%s\"; see --help", given->at[1]);
+    o->file = given->n ? given->at[0] : NULL;
     if (!o->file && !o->all)
-        return fputs(usage, stderr), -EINVAL;
+        return err_set(e, EINVAL, "needs a FILE with schedules, or --all; see --help");
     if (o->all && o->from_keda)
-        return fputs(
-                   "flyball schedule: --all and --from-keda exclude each other; convert first, then "
-                   "draw the result with --all FILE\n",
-                   stderr),
-               -EINVAL;
+        return err_set(
+            e, EINVAL,
+            "--all and --from-keda exclude each other; convert first, then draw the result "
+            "with --all FILE");
     if (strcmp(o->output, "text") && strcmp(o->output, "svg") && strcmp(o->output, "json"))
-        return fprintf(stderr, "flyball schedule: -o is \"%s\", but must be text, svg or json\n",
-                       o->output),
-               -EINVAL;
+        return err_set(e, EINVAL, "--output is \"%s\", but must be text, svg or json", o->output);
+    return 0;
+}
+
+/* Sets the options. `*ret_help`: the help was printed instead. */
+static int parse_flags(int argc, char **argv, struct schedule_options *o, bool *ret_help, err_t *e)
+{
+    const struct flag flags[] = {
+        { "at", "TIME", FLAG_TEXT, &o->at, "Time to explain (default: now)" },
+        { "from", "TIME", FLAG_TEXT, &o->from, "Start of the timeline (default: the day of --at)" },
+        { "to", "TIME", FLAG_TEXT, &o->to,
+          "End of the timeline (default: seven days after its start)" },
+        { "timezone", "ZONE", FLAG_TEXT, &o->zone_name,
+          "Time zone of the timeline (default: that of the first trigger)" },
+        { "output", "FORMAT", FLAG_TEXT, &o->output, "Output format: text, svg or json",
+          .letter = 'o' },
+        { "all", NULL, FLAG_BOOL, &o->all,
+          "Draw all schedules of the cluster (or of FILE) on one page, and list those that change in "
+          "the same second" },
+        { "from-keda", NULL, FLAG_BOOL, &o->from_keda,
+          "Convert schedules of other tools and print SmartHorizontalPodAutoscalers: cron triggers of "
+          "KEDA ScaledObjects, annotations of kube-downscaler, and CronHorizontalPodAutoscalers of "
+          "kubernetes-cronhpa" },
+        { "operator-namespace", "NAME", FLAG_TEXT, &o->operator_ns,
+          "Namespace of shared calendars (default flyball-system)" },
+        { "kubeconfig", "FILE", FLAG_TEXT, &o->kubeconfig, "Path of the kubeconfig, for --all" },
+        { "context", "NAME", FLAG_TEXT, &o->context,
+          "Context of the kubeconfig (default: the current one)" },
+        { 0 },
+    };
+    auto_free const char **words = mem_zero((size_t)argc, sizeof(*words));
+    struct flag_words given = { words, 0 };
+    if (flags_parse(flags, argc, argv, ret_help, &given, e) < 0)
+        return -e->code;
+    if (!*ret_help)
+        return check_options(o, &given, e);
+    auto_buf struct buf text = { 0 };
+    buf_put(&text, str_c(about));
+    flags_help(&text, flags);
+    fputs(text.p, stdout);
     return 0;
 }
 
@@ -255,12 +254,13 @@ static int show_file(const struct schedule_options *o, err_t *e)
 int cmd_schedule(int argc, char **argv)
 {
     struct schedule_options o = { .output = "text" };
-    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
-        return fputs(usage, stdout), EXIT_SUCCESS;
-    if (parse_flags(argc, argv, &o) < 0)
-        return EXIT_USAGE;
+    bool help = false;
     err_t e;
     size_t skipped = 0;
+    if (parse_flags(argc, argv, &o, &help, &e) < 0)
+        return fprintf(stderr, "flyball schedule: %s\n", e.text), EXIT_USAGE;
+    if (help)
+        return EXIT_SUCCESS;
     int r = o.all         ? cmd_schedule_show_all(&o, &e)
             : o.from_keda ? cmd_schedule_from_keda(o.file, &skipped, &e)
                           : show_file(&o, &e);

@@ -140,7 +140,7 @@ static int check_options(const struct options *o, err_t *e)
     if (o->seed < 0)
         return err_set(e, EINVAL, "--seed is %lld, but must be 0 or more", (long long)o->seed);
     if (strcmp(o->output, "table") && strcmp(o->output, "json") && strcmp(o->output, "svg"))
-        return err_set(e, EINVAL, "-o is %s, but must be table, json or svg", o->output);
+        return err_set(e, EINVAL, "--output is \"%s\", but must be table, json or svg", o->output);
     return 0;
 }
 
@@ -497,7 +497,8 @@ static int parse_options(int argc, char **argv, struct options *o, err_t *e)
           "Remove the least busy replicas, as --wva-deletion-cost of the operator does, not the youngest" },
         { "lost-scrapes", "PERCENT", FLAG_REAL, &o->lost, "Share of scrapes that fail" },
         { "explain", NULL, FLAG_BOOL, &o->explain, "Print every decision with its reason" },
-        { "o", "FORMAT", FLAG_TEXT, &o->output, "Output format: table, json or svg" },
+        { "output", "FORMAT", FLAG_TEXT, &o->output, "Output format: table, json or svg",
+          .letter = 'o' },
         { 0 },
     };
     bool help = false;

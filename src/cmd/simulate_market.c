@@ -180,7 +180,7 @@ static int check_options(const struct options *o, struct chosen *c, err_t *e)
         return err_set(e, EINVAL, "--seed must be 0 or more, --seeds and --nodes 1 to %d",
                        NODES_MAX);
     if (strcmp(o->output, "table") && strcmp(o->output, "json"))
-        return err_set(e, EINVAL, "-o is %s, but must be table or json", o->output);
+        return err_set(e, EINVAL, "--output is \"%s\", but must be table or json", o->output);
     return 0;
 }
 
@@ -243,7 +243,7 @@ int cmd_simulate_market(int argc, char **argv)
         { "busy-system", NULL, FLAG_BOOL, &o.busy_system,
           "Let the system use all of its reserve of 10 %" },
         { "each", NULL, FLAG_BOOL, &o.each, "Print every run to standard error" },
-        { "o", "FORMAT", FLAG_TEXT, &o.output, "table or json" },
+        { "output", "FORMAT", FLAG_TEXT, &o.output, "Output format: table or json", .letter = 'o' },
         { 0 },
     };
     struct chosen chosen = { 0 };

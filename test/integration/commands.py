@@ -145,8 +145,28 @@ def a_line_that_never_fires_is_an_error():
     assert answer.returncode == 1 and "never matches" in answer.stderr, answer.stderr
 
 
+def usage_errors_name_what_is_missing():
+    for words, expected in ((("schedule",), "needs a FILE"), (("schedule", "a", "b"), 'unexpected argument "b"'),
+                            (("schedule", "-x"), "unknown flag -x"), (("schedule", "-", "-o"), "--output needs a value"),
+                            (("schedule", "-", "-o=xml"), "but must be text, svg or json"), (("get",), "needs a kind"),
+                            (("render",), "--file is missing"), (("completion",), "bash, zsh or fish"),
+                            (("completion", "tcsh"), 'unknown shell "tcsh"')):
+        answer = run(*words)
+        assert answer.returncode == 2 and expected in answer.stderr, (words, answer.stderr)
+        assert answer.stderr.startswith("flyball %s: " % words[0]) and answer.stderr.count("\n") == 1, answer.stderr
+
+
+def short_flags_are_those_of_kubectl():
+    good = SCHEDULE % ("good", "", "startHPAConfig")
+    for output in (("-o", "json"), ("-o=json",), ("--output", "json"), ("--output=json",)):
+        assert json.loads(run("schedule", "-", *output, text=good).stdout)
+    assert "  -o, --output FORMAT" in run("schedule", "--help").stdout
+    assert "  -A, --all-namespaces" in run("get", "--help").stdout
+    assert "  --restrict-cross-namespace true|false\n" in run("operator", "--help").stdout
+
+
 tap = harness.Tap()
-for each in (flags_that_make_no_sense_are_refused, conversions_report_what_they_leave_out,
+for each in (usage_errors_name_what_is_missing, short_flags_are_those_of_kubectl, flags_that_make_no_sense_are_refused, conversions_report_what_they_leave_out,
              a_page_of_schedules_hides_no_error, calendars_of_the_file_are_used, another_api_version_is_an_error,
              a_line_that_never_fires_is_an_error):
     tap.run(each)

@@ -222,7 +222,7 @@ def bad_input_is_refused(flyball, folder):
         assert want in said, (text, said)
     for arguments, want in ((["--policy", "best"], "--policy contains"), (["--goal", "100"], "--goal"),
                             (["--start", "x"], "--start"), (["--initial", "z=1"], "--initial"),
-                            (["-o", "xml"], "-o is xml"), (["--scale", "0"], "--scale"),
+                            (["-o", "xml"], "--output is"), (["--scale", "0"], "--scale"),
                             (["--ttft", "0s"], "--ttft")):
         _, said = simulate(flyball, "--trace", TRACE, "--variants", p1, *arguments, code=1)
         assert want in said, (arguments, said)
