@@ -164,8 +164,10 @@ def main():
     results = dict(together(lambda s: (s[4], simulate(flyball, folder, s, POLICIES)), SCENARIOS))
     print("""# How well the policies decide
 
-Made by `./dev simulate-report`; every number below is printed by `flyball simulate` ([simulate.md](simulate.md)) with
-seed 1. Targets: TTFT 2 s, ITL as named, for 99 % of the requests. Replicas start in 120 s ± 15 s. Profiles p1 (8B,
+Read this page to choose a scaling policy: it shows what each one attains and costs on the same traffic, and where flyball
+loses. To compare them on your own traffic, see [simulate.md](simulate.md).
+
+`./dev simulate-report` makes this page; every number below is printed by `flyball simulate` with seed 1. Targets: TTFT 2 s, ITL as named, for 99 % of the requests. Replicas start in 120 s ± 15 s. Profiles p1 (8B,
 compute-bound) and p2 (13B, KV-bound) are in `examples/simulate`; traces without a profile in their name use p1 and
 60 ms. Each cell: attained % / cost ÷ oracle.
 """)
