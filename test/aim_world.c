@@ -43,18 +43,14 @@ void aim_test_wait(struct cluster *c)
 void aim_test_set_status(struct cluster *c, const struct resource *resource, const char *ns,
                          const char *name, const char *status)
 {
-    struct cluster_answer a = { .c = c };
-    kube_send(c->kube,
-              &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
-                                      .resource = resource,
-                                      .ns = str_c(ns),
-                                      .name = str_c(name),
-                                      .subresource = "status",
-                                      .body = kube_status_body(&c->arena, aim_test_yaml(c, status)),
-                                      .done = cluster_answered,
-                                      .context = &a });
-    while (!a.done)
-        loop_turn(c->loop);
+    struct cluster_answer a =
+        cluster_ask(c, (struct kube_request){
+                           .verb = KUBE_MERGE_PATCH,
+                           .resource = resource,
+                           .ns = str_c(ns),
+                           .name = str_c(name),
+                           .subresource = "status",
+                           .body = kube_status_body(&c->arena, aim_test_yaml(c, status)) });
     EQ_INT(a.code, 200);
     aim_test_wait(c);
 }

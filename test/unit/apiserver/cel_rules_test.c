@@ -1,18 +1,12 @@
 /* The rules of a definition: what is refused when it is written, and what they report on objects. */
 #include "tap.h"
+#include "test_json.h"
 
 #include "apiserver/schema/cel/cel_rules.h"
 
 static struct json *parse(struct arena *a, const char *text)
 {
-    char *copy = mem_dup(text, strlen(text));
-    for (char *p = copy; *p; p++)
-        *p = *p == '`' ? '"' : *p;
-    struct json *v = NULL;
-    err_t e;
-    OK_CALL(json_parse(a, str_c(copy), &v, &e), &e);
-    free(copy);
-    return v;
+    return test_json_quoted_by(a, text, '`');
 }
 
 static struct field_errors check(struct arena *a, const char *schema)

@@ -1,5 +1,6 @@
 /* The CEL engine: results, errors, types and costs of single expressions on one object. */
 #include "tap.h"
+#include "test_json.h"
 
 #include "apiserver/schema/cel/cel.h"
 
@@ -19,29 +20,17 @@ static const char object_text[] =
     "'set':['x','y'],'m':{'k':'v','z':'w'},'o':{'n':null},'t':'2020-02-29T13:14:15.5Z',"
     "'r':'1h30m','b':'aGk=','namespace':'ns'}";
 
-static struct json *parse(struct arena *a, const char *text)
-{
-    char *copy = mem_dup(text, strlen(text));
-    for (char *p = copy; *p; p++)
-        *p = *p == '\'' ? '"' : *p;
-    struct json *v = NULL;
-    err_t e;
-    OK_CALL(json_parse(a, str_c(copy), &v, &e), &e);
-    free(copy);
-    return v;
-}
-
 /* The result as text; "error: ..." if it does not compile or fails. */
 static str eval(struct arena *a, const char *expression, uint64_t *ret_cost)
 {
-    const struct cel_type *type = cel_type_of_schema(a, parse(a, schema_text), false);
+    const struct cel_type *type = cel_type_of_schema(a, test_json_quoted(a, schema_text), false);
     struct cel_variable self = { S("self"), type };
     const struct cel_program *p = NULL;
     str issues;
     if (cel_compile(a, &(struct cel_env){ &self, 1, .root = type }, str_c(expression), &p,
                     &issues) < 0)
         return arena_join(a, (str[]){ S("compile: "), issues }, 2);
-    struct cel_value value = cel_of_json(a, parse(a, object_text), type);
+    struct cel_value value = cel_of_json(a, test_json_quoted(a, object_text), type);
     struct cel_run run = { .arena = a, .variables = &value };
     struct cel_value result = cel_run(p, &run);
     if (ret_cost)
@@ -301,7 +290,8 @@ static void costs_are_those_of_the_original(void)
     };
     for (size_t i = 0; i < countof(rows); i++) {
         auto_arena struct arena a = { 0 };
-        const struct cel_type *type = cel_type_of_schema(&a, parse(&a, schema_text), false);
+        const struct cel_type *type =
+            cel_type_of_schema(&a, test_json_quoted(&a, schema_text), false);
         struct cel_variable self = { S("self"), type };
         const struct cel_program *p = NULL;
         str issues;

@@ -1,21 +1,8 @@
 #include "tap.h"
+#include "test_json.h"
 
 #include "apiserver/kinds/cron_line.h"
 #include "apiserver/kinds/kinds.h"
-
-/* Parses JSON with single quotes, which need no escapes in C. */
-static struct json *quoted(struct arena *a, const char *text)
-{
-    struct json *v = NULL;
-    err_t e;
-    char *copy = mem_dup(text, strlen(text));
-    for (char *c = copy; *c; c++)
-        if (*c == '\'')
-            *c = '"';
-    OK_CALL(json_parse(a, str_c(copy), &v, &e), &e);
-    free(copy);
-    return v;
-}
 
 static const struct kind *kind(const char *group, const char *version, const char *plural)
 {
@@ -77,7 +64,7 @@ static void the_table_is_complete(void)
 static void empty_values_are_omitted_or_kept_as_in_go(void)
 {
     auto_arena struct arena a = { 0 };
-    struct json *pod = quoted(
+    struct json *pod = test_json_quoted(
         &a, "{'metadata':{'name':'p','labels':{},'creationTimestamp':null},'spec':{'hostNetwork':"
             "false,'containers':[{'name':'c','image':'i:1','args':[],'env':[{'name':'A','value':''"
             "}],'resources':{'requests':{'cpu':0.5,'memory':'1024Mi'}}}],'nodeSelector':null}}");
@@ -116,14 +103,14 @@ static void wrong_types_and_unknown_fields_are_reported(void)
     auto_arena struct arena a = { 0 };
     for (size_t i = 0; i < countof(t); i++) {
         err_t e = { 0 };
-        int failed =
-            kind_decode(kind(t[i].group, "v1", t[i].plural), &a, quoted(&a, t[i].body), NULL, &e);
+        int failed = kind_decode(kind(t[i].group, "v1", t[i].plural), &a,
+                                 test_json_quoted(&a, t[i].body), NULL, &e);
         EQ_INT(failed, -EINVAL);
         EQ_STR(str_c(e.text), str_c(t[i].want));
     }
     struct schema_unknown unknown = { .arena = &a };
     struct json *object =
-        quoted(&a, "{'metadata':{'name':'a','bogus':1},'Data':{},'data':{'x':'y'}}");
+        test_json_quoted(&a, "{'metadata':{'name':'a','bogus':1},'Data':{},'data':{'x':'y'}}");
     err_t e;
     OK_CALL(kind_decode(kind("", "v1", "configmaps"), &a, object, &unknown, &e), &e);
     if (EQ_INT(unknown.n, 2)) {
@@ -155,14 +142,15 @@ static void metadata_is_checked(void)
     auto_arena struct arena a = { 0 };
     for (size_t i = 0; i < countof(t); i++) {
         struct json *object = json_new_obj(&a);
-        json_set(&a, object, S("metadata"), quoted(&a, t[i].metadata));
+        json_set(&a, object, S("metadata"), test_json_quoted(&a, t[i].metadata));
         EQ_STR(create(&a, kind("", "v1", "configmaps"), object), str_c(t[i].want));
     }
     const struct kind *k = kind("coordination.k8s.io", "v1", "leases");
-    struct json *old = quoted(&a, "{'metadata':{'name':'a','uid':'1','deletionTimestamp':"
-                                  "'2020-01-01T00:00:00Z'}}");
-    struct json *new = quoted(&a, "{'metadata':{'name':'a','uid':'2','finalizers':['x.y/z'],"
-                                  "'deletionTimestamp':'2020-01-01T00:00:00Z'}}");
+    struct json *old = test_json_quoted(&a, "{'metadata':{'name':'a','uid':'1','deletionTimestamp':"
+                                            "'2020-01-01T00:00:00Z'}}");
+    struct json *new =
+        test_json_quoted(&a, "{'metadata':{'name':'a','uid':'2','finalizers':['x.y/z'],"
+                             "'deletionTimestamp':'2020-01-01T00:00:00Z'}}");
     EQ_STR(write_sub(&a, k, KIND_MAIN, new, old),
            S("metadata.uid:Invalid metadata.finalizers:Forbidden metadata.uid:Invalid "
              "metadata.finalizers:Forbidden"));
@@ -172,9 +160,10 @@ static void pods_are_admitted(void)
 {
     auto_arena struct arena a = { 0 };
     const struct kind *k = kind("", "v1", "pods");
-    struct json *pod = quoted(&a, "{'metadata':{'name':'p','namespace':'n'},'spec':{'containers':[{"
-                                  "'name':'c','image':'i','resources':{'limits':{'cpu':'1','memory'"
-                                  ":'1Gi'}}}]}}");
+    struct json *pod =
+        test_json_quoted(&a, "{'metadata':{'name':'p','namespace':'n'},'spec':{'containers':[{"
+                             "'name':'c','image':'i','resources':{'limits':{'cpu':'1','memory'"
+                             ":'1Gi'}}}]}}");
     EQ_STR(create(&a, k, pod), S(""));
     EQ_STR(json_text(json_at(pod, "status", "qosClass", NULL)), S("Guaranteed"));
     EQ_STR(json_text(json_at(pod, "status", "phase", NULL)), S("Pending"));
@@ -213,8 +202,8 @@ static void pods_are_admitted(void)
           "spec.restartPolicy:NotSupported" },
     };
     for (size_t i = 0; i < countof(bad); i++) {
-        struct json *object = quoted(&a, "{'metadata':{'name':'p'}}");
-        json_set(&a, object, S("spec"), quoted(&a, bad[i].spec));
+        struct json *object = test_json_quoted(&a, "{'metadata':{'name':'p'}}");
+        json_set(&a, object, S("spec"), test_json_quoted(&a, bad[i].spec));
         EQ_STR(create(&a, k, object), str_c(bad[i].want));
     }
 }
@@ -255,13 +244,14 @@ static void field_local_rules_are_checked(void)
     };
     for (size_t i = 0; i < countof(t); i++) {
         auto_arena struct arena a = { 0 };
-        EQ_STR(create(&a, kind(t[i].group, t[i].version, t[i].plural), quoted(&a, t[i].object)),
+        EQ_STR(create(&a, kind(t[i].group, t[i].version, t[i].plural),
+                      test_json_quoted(&a, t[i].object)),
                str_c(t[i].want));
     }
     auto_arena struct arena a = { 0 };
     const struct kind *secrets = kind("", "v1", "secrets");
-    struct json *old = quoted(&a, "{'metadata':{'name':'s'},'type':'Opaque'}");
-    struct json *new = quoted(&a, "{'metadata':{'name':'s'},'type':'x'}");
+    struct json *old = test_json_quoted(&a, "{'metadata':{'name':'s'},'type':'Opaque'}");
+    struct json *new = test_json_quoted(&a, "{'metadata':{'name':'s'},'type':'x'}");
     EQ_STR(create(&a, secrets, old), S(""));
     EQ_STR(write_sub(&a, secrets, KIND_MAIN, new, old), S("type:Invalid"));
 }
@@ -274,16 +264,16 @@ static void status_and_spec_stay_apart(void)
         "{'metadata':{'name':'d','labels':{'l':'1'}},'spec':{'replicas':2,'selector':{'matchLabels'"
         ":{'a':'b'}},'template':{'metadata':{'labels':{'a':'b'}},'spec':{'containers':[{'name':'c',"
         "'image':'i'}]}}},'status':{'replicas':9}}";
-    struct json *d = quoted(&a, body);
+    struct json *d = test_json_quoted(&a, body);
     EQ_STR(create(&a, k, d), S(""));
     OK(!json_at(d, "status", "replicas", NULL));
-    struct json *update = quoted(&a, body);
+    struct json *update = test_json_quoted(&a, body);
     json_set_int(&a, json_get(update, "spec"), "replicas", 5);
     EQ_STR(write_sub(&a, k, KIND_STATUS, update, d), S(""));
     EQ_INT(json_int(json_at(update, "spec", "replicas", NULL), 0), 2);
     EQ_INT(json_int(json_at(update, "status", "replicas", NULL), 0), 9);
     EQ_INT(json_int(json_at(update, "metadata", "generation", NULL), 0), 1);
-    struct json *selector = quoted(&a, body);
+    struct json *selector = test_json_quoted(&a, body);
     json_set_str(&a, json_at(selector, "spec", "selector", "matchLabels", NULL), "a", S("c"));
     EQ_STR(write_sub(&a, k, KIND_MAIN, selector, d),
            S("spec.template.metadata.labels:Invalid spec.selector:Invalid"));
@@ -298,14 +288,15 @@ static void services_get_addresses(void)
     auto_arena struct arena a = { 0 };
     const struct kind *k = kind("", "v1", "services");
     struct json *s =
-        quoted(&a, "{'metadata':{'name':'s','uid':'u'},'spec':{'ports':[{'port':80}]}}");
+        test_json_quoted(&a, "{'metadata':{'name':'s','uid':'u'},'spec':{'ports':[{'port':80}]}}");
     EQ_STR(create(&a, k, s), S(""));
     str ip = json_text(json_at(s, "spec", "clusterIP", NULL));
     OK(str_starts(ip, S("10.96.")));
     EQ_STR(json_to_str(&a, json_at(s, "spec", "ports", NULL)),
            S("[{\"port\":80,\"targetPort\":80,\"protocol\":\"TCP\"}]"));
-    struct json *again = quoted(&a, "{'metadata':{'name':'s','uid':'u'},'spec':{'ports':[{'port':81"
-                                    "}]}}");
+    struct json *again =
+        test_json_quoted(&a, "{'metadata':{'name':'s','uid':'u'},'spec':{'ports':[{'port':81"
+                             "}]}}");
     EQ_STR(write_sub(&a, k, KIND_MAIN, again, s), S(""));
     EQ_STR(json_text(json_at(again, "spec", "clusterIP", NULL)), ip);
     static const struct {
@@ -324,8 +315,8 @@ static void services_get_addresses(void)
         { "{'type':'ExternalName','externalName':'example.com'}", "" },
     };
     for (size_t i = 0; i < countof(t); i++) {
-        struct json *object = quoted(&a, "{'metadata':{'name':'s','uid':'u'}}");
-        json_set(&a, object, S("spec"), quoted(&a, t[i].spec));
+        struct json *object = test_json_quoted(&a, "{'metadata':{'name':'s','uid':'u'}}");
+        json_set(&a, object, S("spec"), test_json_quoted(&a, t[i].spec));
         EQ_STR(create(&a, k, object), str_c(t[i].want));
     }
 }
@@ -334,7 +325,7 @@ static void version_one_autoscalers_convert(void)
 {
     auto_arena struct arena a = { 0 };
     const struct kind *v1 = kind("autoscaling", "v1", "horizontalpodautoscalers");
-    struct json *hpa = quoted(
+    struct json *hpa = test_json_quoted(
         &a,
         "{'metadata':{'name':'h'},'spec':{'scaleTargetRef':{'apiVersion':'apps/v1','kind':'Deployment','name':'d'},"
         "'maxReplicas':5,'targetCPUUtilizationPercentage':60}}");
@@ -343,7 +334,7 @@ static void version_one_autoscalers_convert(void)
     EQ_STR(json_text(json_get(hpa, "apiVersion")), S("autoscaling/v2"));
     const struct json *metric = json_item(json_at(hpa, "spec", "metrics", NULL), 0);
     EQ_INT(json_int(json_at(metric, "resource", "target", "averageUtilization", NULL), 0), 60);
-    struct json *behavior = quoted(&a, "{'scaleDown':{'stabilizationWindowSeconds':60}}");
+    struct json *behavior = test_json_quoted(&a, "{'scaleDown':{'stabilizationWindowSeconds':60}}");
     json_set(&a, json_get(hpa, "spec"), S("behavior"), behavior);
     struct json *stored = json_copy(&a, hpa);
     kind_from_storage(v1, &a, hpa);
@@ -353,7 +344,7 @@ static void version_one_autoscalers_convert(void)
     kind_to_storage(v1, &a, hpa); /* back again, nothing lost */
     OK(json_at(hpa, "spec", "behavior", "scaleDown", NULL) &&
        json_eq(json_at(hpa, "spec", "metrics", NULL), json_at(stored, "spec", "metrics", NULL)));
-    struct json *bad = quoted(
+    struct json *bad = test_json_quoted(
         &a,
         "{'metadata':{'name':'h'},'spec':{'scaleTargetRef':{'apiVersion':'apps/v1','kind':'Deployment','name':'d'},"
         "'minReplicas':5,'maxReplicas':3,'targetCPUUtilizationPercentage':60}}");
@@ -365,9 +356,9 @@ static void scales_are_read_and_written(void)
     auto_arena struct arena a = { 0 };
     const struct kind *k = kind("apps", "v1", "deployments");
     struct json *d =
-        quoted(&a, "{'metadata':{'name':'d','uid':'u'},'spec':{'replicas':3,'selector':"
-                   "{'matchLabels':{'b':'2','a':'1'},'matchExpressions':[{'key':'c',"
-                   "'operator':'In','values':['z','y']}]}},'status':{'replicas':2}}");
+        test_json_quoted(&a, "{'metadata':{'name':'d','uid':'u'},'spec':{'replicas':3,'selector':"
+                             "{'matchLabels':{'b':'2','a':'1'},'matchExpressions':[{'key':'c',"
+                             "'operator':'In','values':['z','y']}]}},'status':{'replicas':2}}");
     struct kind_fault fault;
     struct json *scale = kind_scale_of(k, &a, d, &fault);
     EQ_INT(json_int(json_at(scale, "spec", "replicas", NULL), 0), 3);
@@ -417,7 +408,7 @@ static void fields_can_be_selected(void)
     auto_arena struct arena a = { 0 };
     const struct kind *k = kind("", "v1", "pods");
     struct json *pod =
-        quoted(&a, "{'metadata':{'name':'p','namespace':'n'},'spec':{'nodeName':'x'}}");
+        test_json_quoted(&a, "{'metadata':{'name':'p','namespace':'n'},'spec':{'nodeName':'x'}}");
     str value = S("");
     OK(kind_field_value(k, pod, S("spec.nodeName"), &value));
     EQ_STR(value, S("x"));

@@ -1,33 +1,14 @@
 #include "tap.h"
+#include "test_json.h"
 
 #include "apiserver/schema/schema.h"
-
-static struct json *parse(struct arena *a, const char *text)
-{
-    struct json *v = NULL;
-    err_t e;
-    OK_CALL(json_parse(a, str_c(text), &v, &e), &e);
-    return v;
-}
-
-/* Parses JSON with single quotes, which need no escapes in C. */
-static struct json *quoted(struct arena *a, const char *text)
-{
-    char *copy = mem_dup(text, strlen(text));
-    for (char *c = copy; *c; c++)
-        if (*c == '\'')
-            *c = '"';
-    struct json *v = parse(a, copy);
-    free(copy);
-    return v;
-}
 
 static const struct schema *schema_of(struct arena *a, const char *properties)
 {
     auto_buf struct buf text = { 0 };
     buf_printf(&text, "{'type':'object','properties':{%s}}", properties);
     struct field_errors errors = { .arena = a };
-    const struct schema *s = schema_from_openapi(a, quoted(a, text.p), NULL, &errors);
+    const struct schema *s = schema_from_openapi(a, test_json_quoted(a, text.p), NULL, &errors);
     EQ_STR(field_summary(a, &errors), S(""));
     return s;
 }
@@ -94,7 +75,7 @@ static void values_are_validated(void)
         struct field_errors errors = { .arena = &a };
         const struct schema *s = schema_of(&a, t[i].properties);
         if (s)
-            schema_validate(s, quoted(&a, t[i].value), NULL, NULL, &errors);
+            schema_validate(s, test_json_quoted(&a, t[i].value), NULL, NULL, &errors);
         EQ_STR(faults(&a, &errors), str_c(t[i].want));
     }
 }
@@ -107,8 +88,8 @@ static void unchanged_values_are_not_reported(void)
             "'l':{'type':'array','x-kubernetes-list-type':'map','x-kubernetes-list-map-keys':['k'],"
             "'items':{'type':'object','required':['k'],'properties':{'k':{'type':'string'},"
             "'v':{'type':'integer','maximum':1}}}}");
-    struct json *old = quoted(&a, "{'a':5,'b':1,'l':[{'k':'x','v':7},{'k':'y','v':1}]}");
-    struct json *new = quoted(&a, "{'a':5,'b':2,'l':[{'k':'y','v':3},{'k':'x','v':7}]}");
+    struct json *old = test_json_quoted(&a, "{'a':5,'b':1,'l':[{'k':'x','v':7},{'k':'y','v':1}]}");
+    struct json *new = test_json_quoted(&a, "{'a':5,'b':2,'l':[{'k':'y','v':3},{'k':'x','v':7}]}");
     struct field_errors errors = { .arena = &a };
     schema_validate(s, new, old, NULL, &errors);
     EQ_STR(faults(&a, &errors), S("b:Invalid l[0].v:Invalid"));
@@ -123,13 +104,16 @@ static void unknown_fields_are_dropped(void)
         "'keep':{'type':'object','x-kubernetes-preserve-unknown-fields':true,"
         "'properties':{'p':{'type':'object','properties':{'q':{'type':'string'}}}}},"
         "'l':{'type':'array','items':{'type':'object','properties':{'b':{'type':'string'}}}}}}");
-    struct json *v = quoted(&a, "{'kind':'K','metadata':{'name':'n'},'x':1,'spec':{'a':'1','b':2,"
-                                "'keep':{'z':{'y':1},'p':{'q':'1','r':2}},'l':[{'b':'1','c':2}]}}");
+    struct json *v =
+        test_json_quoted(&a, "{'kind':'K','metadata':{'name':'n'},'x':1,'spec':{'a':'1','b':2,"
+                             "'keep':{'z':{'y':1},'p':{'q':'1','r':2}},'l':[{'b':'1','c':2}]}}");
     struct schema_unknown unknown = { .arena = &a };
     schema_prune(s, v, true, &unknown);
     EQ_STR(json_to_str(&a, v),
-           json_to_str(&a, quoted(&a, "{'kind':'K','metadata':{'name':'n'},'spec':{'a':'1',"
-                                      "'keep':{'z':{'y':1},'p':{'q':'1'}},'l':[{'b':'1'}]}}")));
+           json_to_str(&a,
+                       test_json_quoted(&a,
+                                        "{'kind':'K','metadata':{'name':'n'},'spec':{'a':'1',"
+                                        "'keep':{'z':{'y':1},'p':{'q':'1'}},'l':[{'b':'1'}]}}")));
     if (EQ_INT(unknown.n, 4)) {
         EQ_STR(unknown.paths[0], S("x"));
         EQ_STR(unknown.paths[1], S("spec.b"));
@@ -148,13 +132,13 @@ static void absent_fields_get_their_default(void)
             "'default':'TCP'}}}},'o':{'type':'object','properties':{'d':{'type':'string',"
             "'default':'x'}}},'m':{'type':'object','additionalProperties':{'type':'object',"
             "'properties':{'e':{'type':'string','default':'y'}}}}");
-    struct json *v = quoted(&a, "{'l':[{},{'p':'UDP'}],'m':{'k':{}}}");
+    struct json *v = test_json_quoted(&a, "{'l':[{},{'p':'UDP'}],'m':{'k':{}}}");
     schema_default(s, &a, v);
-    OK(json_eq(v, quoted(&a, "{'l':[{'p':'TCP'},{'p':'UDP'}],'m':{'k':{'e':'y'}},"
-                             "'s':{'n':3,'m':4}}")));
-    v = quoted(&a, "{'s':{'n':null,'m':null}}");
+    OK(json_eq(v, test_json_quoted(&a, "{'l':[{'p':'TCP'},{'p':'UDP'}],'m':{'k':{'e':'y'}},"
+                                       "'s':{'n':3,'m':4}}")));
+    v = test_json_quoted(&a, "{'s':{'n':null,'m':null}}");
     schema_default(s, &a, v);
-    OK(json_eq(v, quoted(&a, "{'s':{'n':3,'m':null}}")));
+    OK(json_eq(v, test_json_quoted(&a, "{'s':{'n':3,'m':null}}")));
 }
 
 static void definitions_must_be_structural(void)
@@ -212,11 +196,13 @@ static void definitions_must_be_structural(void)
     auto_arena struct arena a = { 0 };
     for (size_t i = 0; i < countof(t); i++) {
         struct field_errors errors = { .arena = &a };
-        schema_from_openapi(&a, quoted(&a, t[i].schema), NULL, &errors);
+        schema_from_openapi(&a, test_json_quoted(&a, t[i].schema), NULL, &errors);
         EQ_STR(faults(&a, &errors), str_c(t[i].want));
     }
-    OK(schema_has_cel_rules(quoted(&a, "{'properties':{'a':{'x-kubernetes-validations':[{}]}}}")));
-    OK(!schema_has_cel_rules(quoted(&a, "{'properties':{'a':{'x-kubernetes-validations':[]}}}")));
+    OK(schema_has_cel_rules(
+        test_json_quoted(&a, "{'properties':{'a':{'x-kubernetes-validations':[{}]}}}")));
+    OK(!schema_has_cel_rules(
+        test_json_quoted(&a, "{'properties':{'a':{'x-kubernetes-validations':[]}}}")));
 }
 
 static void shapes_follow_the_schema(void)

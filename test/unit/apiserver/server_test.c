@@ -205,9 +205,9 @@ static void expired_page_returns_a_new_token(void)
     close_server(s);
 }
 
-static void dependents_are_deleted_after_their_owner(void)
+/* Two ConfigMaps: "child" belongs to "owner". */
+static void create_owner_and_child(struct server *s)
 {
-    struct server *s = open_server(0);
     create_map(s, "owner", "");
     struct inproc_answer owner = send_request(s, "GET", MAPS "/owner", NULL, NULL);
     char more[300];
@@ -217,6 +217,12 @@ static void dependents_are_deleted_after_their_owner(void)
         "\"%s\"}]",
         text_at(&owner, "metadata", "uid").p);
     create_map(s, "child", more);
+}
+
+static void dependents_are_deleted_after_their_owner(void)
+{
+    struct server *s = open_server(0);
+    create_owner_and_child(s);
     EQ_INT(send_request(s, "GET", MAPS "/child", NULL, NULL).status, 200);
     EQ_INT(send_request(s, "DELETE", MAPS "/owner", NULL, NULL).status, 200);
     EQ_INT(send_request(s, "GET", MAPS "/child", NULL, NULL).status, 404);
@@ -232,15 +238,7 @@ static void dependents_are_deleted_after_their_owner(void)
 static void orphans_lose_their_owner_reference(void)
 {
     struct server *s = open_server(0);
-    create_map(s, "owner", "");
-    struct inproc_answer owner = send_request(s, "GET", MAPS "/owner", NULL, NULL);
-    char more[300];
-    snprintf(
-        more, sizeof(more),
-        ",\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"name\":\"owner\",\"uid\":"
-        "\"%s\"}]",
-        text_at(&owner, "metadata", "uid").p);
-    create_map(s, "child", more);
+    create_owner_and_child(s);
     EQ_INT(send_request(s, "DELETE", MAPS "/owner", "propagationPolicy=Orphan", NULL).status, 200);
     EQ_INT(send_request(s, "GET", MAPS "/owner", NULL, NULL).status, 404);
     struct inproc_answer child = send_request(s, "GET", MAPS "/child", NULL, NULL);

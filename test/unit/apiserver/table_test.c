@@ -1,21 +1,9 @@
 #include "tap.h"
+#include "test_json.h"
 
 #include "apiserver/kinds/table.h"
 
 #define NOW_NS (INT64_C(1700000000) * 1000000000)
-
-static struct json *quoted(struct arena *a, const char *text)
-{
-    struct json *v = NULL;
-    err_t e;
-    char *copy = mem_dup(text, strlen(text));
-    for (char *c = copy; *c; c++)
-        if (*c == '\'')
-            *c = '"';
-    OK_CALL(json_parse(a, str_c(copy), &v, &e), &e);
-    free(copy);
-    return v;
-}
 
 static void ages_have_the_form_of_kubectl(void)
 {
@@ -36,7 +24,7 @@ static void ages_have_the_form_of_kubectl(void)
 static str cells_of(struct arena *a, const char *group, const char *plural, const char *object)
 {
     const struct kind *k = kinds_find(str_c(group), S("v1"), str_c(plural));
-    const struct json *items[] = { quoted(a, object) };
+    const struct json *items[] = { test_json_quoted(a, object) };
     struct json *table = table_make(a, k, items, 1, NULL,
                                     (struct table_options){ .now_ns = NOW_NS,
                                                             .include = TABLE_NONE,
@@ -101,10 +89,11 @@ static void rows_include_the_requested_object(void)
 {
     auto_arena struct arena a = { 0 };
     const struct kind *k = kinds_find(S(""), S("v1"), S("configmaps"));
-    const struct json *items[] = { quoted(&a, "{'metadata':{'name':'c'},'data':{'a':'1'}}") };
+    const struct json *items[] = { test_json_quoted(&a,
+                                                    "{'metadata':{'name':'c'},'data':{'a':'1'}}") };
     struct table_options options = { .api_version = S("meta.k8s.io/v1"), .no_columns = true };
     struct json *table =
-        table_make(&a, k, items, 1, quoted(&a, "{'resourceVersion':'7'}"), options);
+        table_make(&a, k, items, 1, test_json_quoted(&a, "{'resourceVersion':'7'}"), options);
     OK(json_is(json_get(table, "columnDefinitions"), JSON_NULL));
     EQ_STR(json_text(json_at(table, "metadata", "resourceVersion", NULL)), S("7"));
     const struct json *object = json_get(json_item(json_get(table, "rows"), 0), "object");

@@ -1,25 +1,11 @@
 #include "tap.h"
+#include "test_json.h"
 
 #include "shapes.h"
 #include "json/apply.h"
 
 #define EARLIER "2026-11-15T20:00:00Z"
 #define LATER "2026-11-15T21:00:00Z"
-
-/* Replaces single quotes with double ones. */
-static struct json *quoted(struct arena *a, const char *text)
-{
-    struct json *v = NULL;
-    err_t e;
-    if (!text)
-        return NULL;
-    char *copy = mem_dup(text, strlen(text));
-    for (char *c = copy; *c; c++)
-        *c = *c == '\'' ? '"' : *c;
-    OK_CALL(json_parse(a, str_c(copy), &v, &e), &e);
-    free(copy);
-    return v;
-}
 
 static struct apply_request request(const char *manager, const struct json *live,
                                     const struct json *object)
@@ -36,8 +22,9 @@ static struct apply_request request(const char *manager, const struct json *live
 /* A Widget with that spec. */
 static struct json *spec(struct arena *a, const char *text)
 {
-    struct json *v = quoted(a, "{'apiVersion':'g/v1','kind':'Widget','metadata':{'name':'w'}}");
-    json_set(a, v, S("spec"), quoted(a, text));
+    struct json *v =
+        test_json_quoted(a, "{'apiVersion':'g/v1','kind':'Widget','metadata':{'name':'w'}}");
+    json_set(a, v, S("spec"), test_json_quoted(a, text));
     return v;
 }
 
@@ -69,7 +56,7 @@ static str who_owns(struct arena *a, const struct json *object)
 }
 
 #define IS_SPEC(object, want)                                                                      \
-    EQ_STR(json_to_str(&a, json_get(object, "spec")), json_to_str(&a, quoted(&a, want)))
+    EQ_STR(json_to_str(&a, json_get(object, "spec")), json_to_str(&a, test_json_quoted(&a, want)))
 
 static void order_of_merged_lists(void)
 {
@@ -87,13 +74,13 @@ static void order_of_merged_lists(void)
     for (size_t i = 0; i < countof(t); i++) {
         auto_arena struct arena a = { 0 };
         struct json *live = json_new_obj(&a);
-        json_set(&a, live, S("tags"), quoted(&a, t[i].live));
+        json_set(&a, live, S("tags"), test_json_quoted(&a, t[i].live));
         struct json *config = json_new_obj(&a);
-        json_set(&a, config, S("tags"), quoted(&a, t[i].config));
+        json_set(&a, config, S("tags"), test_json_quoted(&a, t[i].config));
         struct json *first = applied(&a, "a", NULL, json_to_str(&a, live).p);
         struct json *got = applied(&a, "b", first, json_to_str(&a, config).p);
         EQ_STR(json_to_str(&a, json_at(got, "spec", "tags", NULL)),
-               json_to_str(&a, quoted(&a, t[i].want)));
+               json_to_str(&a, test_json_quoted(&a, t[i].want)));
     }
 }
 
@@ -212,7 +199,7 @@ static void bad_configurations_are_refused(void)
     };
     for (size_t i = 0; i < countof(t); i++) {
         auto_arena struct arena a = { 0 };
-        struct apply_request r = request("al", NULL, quoted(&a, t[i].config));
+        struct apply_request r = request("al", NULL, test_json_quoted(&a, t[i].config));
         struct apply_result result = { 0 };
         err_t e = { 0 };
         EQ_INT(apply_patch(&a, &r, &result, &e), -t[i].code);
@@ -238,9 +225,11 @@ static void subresources_have_their_own_entries(void)
     auto_arena struct arena a = { 0 };
     struct json *live = applied(&a, "al", NULL, "{'color':'red'}");
     struct fieldset not_status = { 0 };
-    OK(fieldset_parse(&a, quoted(&a, "{'f:spec':{},'f:metadata':{}}"), &not_status, NULL) == 0);
+    OK(fieldset_parse(&a, test_json_quoted(&a, "{'f:spec':{},'f:metadata':{}}"), &not_status,
+                      NULL) == 0);
     struct json *changed = json_copy(&a, live);
-    json_set(&a, changed, S("status"), quoted(&a, "{'replicas':2,'conditions':[{'type':'R'}]}"));
+    json_set(&a, changed, S("status"),
+             test_json_quoted(&a, "{'replicas':2,'conditions':[{'type':'R'}]}"));
     json_set_str(&a, json_get(changed, "spec"), "color", S("ignored"));
     struct apply_request r = request("al", live, changed);
     r.subresource = S("status");
@@ -269,7 +258,8 @@ static void updates_may_bring_or_forget_managers(void)
     };
     for (size_t i = 0; i < countof(t); i++) {
         struct json *changed = json_copy(&a, live);
-        json_set(&a, json_get(changed, "metadata"), S("managedFields"), quoted(&a, t[i].entries));
+        json_set(&a, json_get(changed, "metadata"), S("managedFields"),
+                 test_json_quoted(&a, t[i].entries));
         struct apply_request r = request("up", live, changed);
         EQ_STR(who_owns(&a, apply_update(&a, &r)), str_c(t[i].want));
         r.subresource = S("status"); /* there they are not even looked at */
@@ -365,12 +355,12 @@ static void structs_by_value_are_not_owned(void)
         .version = S("apps/v1"),
         .manager = S("kubectl-create"),
         .now = S(EARLIER),
-        .object =
-            quoted(&a, "{'apiVersion':'apps/v1','kind':'Deployment','metadata':{'name':'d',"
-                       "'labels':{'app':'d'}},'spec':{'replicas':1,'selector':{'matchLabels':"
-                       "{'app':'d'}},'strategy':{'type':'RollingUpdate','rollingUpdate':"
-                       "{'maxSurge':1}},'template':{'metadata':{'labels':{'app':'d'}},'spec':"
-                       "{'containers':[{'name':'c','image':'i','resources':{}}]}}},'status':{}}"),
+        .object = test_json_quoted(
+            &a, "{'apiVersion':'apps/v1','kind':'Deployment','metadata':{'name':'d',"
+                "'labels':{'app':'d'}},'spec':{'replicas':1,'selector':{'matchLabels':"
+                "{'app':'d'}},'strategy':{'type':'RollingUpdate','rollingUpdate':"
+                "{'maxSurge':1}},'template':{'metadata':{'labels':{'app':'d'}},'spec':"
+                "{'containers':[{'name':'c','image':'i','resources':{}}]}}},'status':{}}"),
     };
     EQ_STR(
         who_owns(&a, apply_update(&a, &r)),

@@ -1,33 +1,21 @@
 #include "tap.h"
+#include "test_json.h"
 
 #include "shapes.h"
 #include "json/fieldset.h"
-
-/* Replaces single quotes with double ones. */
-static struct json *quoted(struct arena *a, const char *text)
-{
-    struct json *v = NULL;
-    err_t e;
-    char *copy = mem_dup(text, strlen(text));
-    for (char *c = copy; *c; c++)
-        *c = *c == '\'' ? '"' : *c;
-    OK_CALL(json_parse(a, str_c(copy), &v, &e), &e);
-    free(copy);
-    return v;
-}
 
 static struct fieldset set(struct arena *a, const char *text)
 {
     struct fieldset s = { 0 };
     err_t e;
-    OK_CALL(fieldset_parse(a, quoted(a, text), &s, &e), &e);
+    OK_CALL(fieldset_parse(a, test_json_quoted(a, text), &s, &e), &e);
     return s;
 }
 
 static void is(struct arena *a, const struct fieldset *got, const char *want, const char *what)
 {
     struct json *printed = fieldset_print(a, got);
-    if (!json_eq(printed, quoted(a, want)))
+    if (!json_eq(printed, test_json_quoted(a, want)))
         tap_note(__FILE__, __LINE__, "%s is %s, want %s", what, json_to_str(a, printed).p, want);
 }
 
@@ -46,7 +34,7 @@ static void fields_v1_round_trips(void)
     };
     auto_arena struct arena a = { 0 };
     for (size_t i = 0; i < countof(texts); i++) {
-        struct json *in = quoted(&a, texts[i]);
+        struct json *in = test_json_quoted(&a, texts[i]);
         struct fieldset s = set(&a, texts[i]);
         EQ_STR(json_to_str(&a, fieldset_print(&a, &s)), json_to_str(&a, in));
     }
@@ -70,7 +58,7 @@ static void broken_ones_are_refused(void)
         auto_arena struct arena a = { 0 };
         struct fieldset s = { 0 };
         err_t e;
-        EQ_INT(fieldset_parse(&a, quoted(&a, texts[i]), &s, &e), -EINVAL);
+        EQ_INT(fieldset_parse(&a, test_json_quoted(&a, texts[i]), &s, &e), -EINVAL);
     }
     auto_arena struct arena a = { 0 };
     struct fieldset s = set(&a, "{}");

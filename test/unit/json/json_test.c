@@ -1,14 +1,7 @@
 #include "tap.h"
+#include "test_json.h"
 
 #include "json/json.h"
-
-static struct json *parse(struct arena *a, const char *text)
-{
-    struct json *v = NULL;
-    err_t e;
-    OK_CALL(json_parse(a, str_c(text), &v, &e), &e);
-    return v;
-}
 
 static void round_trips(void)
 {
@@ -34,7 +27,7 @@ static void round_trips(void)
     };
     auto_arena struct arena a = { 0 };
     for (size_t i = 0; i < countof(texts); i++)
-        EQ_STR(json_to_str(&a, parse(&a, texts[i])), str_c(texts[i]));
+        EQ_STR(json_to_str(&a, test_json(&a, texts[i])), str_c(texts[i]));
 }
 
 static void bad_text_is_placed(void)
@@ -88,7 +81,7 @@ static void duplicates_are_reported_and_the_last_wins(void)
 static void reads_what_is_not_there(void)
 {
     auto_arena struct arena a = { 0 };
-    struct json *v = parse(&a, "{\"spec\":{\"n\":3,\"name\":\"x\",\"list\":[1,2]}}");
+    struct json *v = test_json(&a, "{\"spec\":{\"n\":3,\"name\":\"x\",\"list\":[1,2]}}");
     EQ_INT(json_int(json_at(v, "spec", "n", NULL), -1), 3);
     EQ_INT(json_int(json_at(v, "spec", "none", "deeper", NULL), -1), -1);
     EQ_STR(json_text(json_at(v, "spec", "name", NULL)), S("x"));
@@ -115,10 +108,10 @@ static void builds_and_changes(void)
 static void equality_ignores_order(void)
 {
     auto_arena struct arena a = { 0 };
-    struct json *v = parse(&a, "{\"a\":1,\"b\":[1,2],\"c\":null}");
-    OK(json_eq(v, parse(&a, "{\"c\":null,\"b\":[1.0,2],\"a\":1}")));
-    OK(!json_eq(v, parse(&a, "{\"c\":null,\"b\":[2,1],\"a\":1}")));
-    OK(!json_eq(v, parse(&a, "{\"a\":1,\"b\":[1,2]}")));
+    struct json *v = test_json(&a, "{\"a\":1,\"b\":[1,2],\"c\":null}");
+    OK(json_eq(v, test_json(&a, "{\"c\":null,\"b\":[1.0,2],\"a\":1}")));
+    OK(!json_eq(v, test_json(&a, "{\"c\":null,\"b\":[2,1],\"a\":1}")));
+    OK(!json_eq(v, test_json(&a, "{\"a\":1,\"b\":[1,2]}")));
     OK(json_eq(v, json_copy(&a, v)) && !json_eq(v, NULL));
 }
 
@@ -126,7 +119,8 @@ static void canonical_is_sorted(void)
 {
     auto_arena struct arena a = { 0 };
     auto_buf struct buf out = { 0 };
-    json_write_canonical(&out, parse(&a, "{\"b\":{\"z\":1,\"y\":2},\"a\":[{\"d\":1,\"c\":2}]}"));
+    json_write_canonical(&out,
+                         test_json(&a, "{\"b\":{\"z\":1,\"y\":2},\"a\":[{\"d\":1,\"c\":2}]}"));
     EQ_STR(buf_str(&out), S("{\"a\":[{\"c\":2,\"d\":1}],\"b\":{\"y\":2,\"z\":1}}"));
 }
 

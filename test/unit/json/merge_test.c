@@ -1,15 +1,8 @@
 #include "tap.h"
+#include "test_json.h"
 
 #include "base/random.h"
 #include "json/merge.h"
-
-static struct json *parse(struct arena *a, const char *text)
-{
-    struct json *v = NULL;
-    err_t e;
-    OK_CALL(json_parse(a, str_c(text), &v, &e), &e);
-    return v;
-}
 
 /* The table of RFC 7386, appendix A, and corner cases of Kubernetes. */
 static void patches_merge(void)
@@ -38,14 +31,14 @@ static void patches_merge(void)
     };
     for (size_t i = 0; i < countof(t); i++) {
         auto_arena struct arena a = { 0 };
-        struct json *target = parse(&a, t[i].target), *patch = parse(&a, t[i].patch);
+        struct json *target = test_json(&a, t[i].target), *patch = test_json(&a, t[i].patch);
         struct json *got = merge_patch(&a, target, patch);
         EQ_STR(json_to_str(&a, got), str_c(t[i].want));
         EQ_STR(json_to_str(&a, target), str_c(t[i].target));
         EQ_STR(json_to_str(&a, patch), str_c(t[i].patch));
     }
     auto_arena struct arena a = { 0 };
-    EQ_STR(json_to_str(&a, merge_patch(&a, NULL, parse(&a, "{\"a\":{\"b\":null}}"))),
+    EQ_STR(json_to_str(&a, merge_patch(&a, NULL, test_json(&a, "{\"a\":{\"b\":null}}"))),
            S("{\"a\":{}}"));
 }
 
@@ -64,7 +57,7 @@ static void differences_are_smallest(void)
     };
     for (size_t i = 0; i < countof(t); i++) {
         auto_arena struct arena a = { 0 };
-        struct json *from = parse(&a, t[i].from), *to = parse(&a, t[i].to);
+        struct json *from = test_json(&a, t[i].from), *to = test_json(&a, t[i].to);
         struct json *patch = merge_diff(&a, from, to);
         EQ_STR(patch ? json_to_str(&a, patch) : S("nothing"),
                str_c(t[i].want ? t[i].want : "nothing"));
@@ -90,7 +83,7 @@ static void two_patches_are_one(void)
     };
     for (size_t i = 0; i < countof(t); i++) {
         auto_arena struct arena a = { 0 };
-        struct json *first = parse(&a, t[i].first), *second = parse(&a, t[i].second);
+        struct json *first = test_json(&a, t[i].first), *second = test_json(&a, t[i].second);
         struct json *both = merge_compose(&a, first, second);
         EQ_STR(both ? json_to_str(&a, both) : S("none"), str_c(t[i].want ? t[i].want : "none"));
         EQ_STR(json_to_str(&a, first), str_c(t[i].first));

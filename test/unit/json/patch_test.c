@@ -1,14 +1,7 @@
 #include "tap.h"
+#include "test_json.h"
 
 #include "json/patch.h"
-
-static struct json *parse(struct arena *a, const char *text)
-{
-    struct json *v = NULL;
-    err_t e;
-    OK_CALL(json_parse(a, str_c(text), &v, &e), &e);
-    return v;
-}
 
 static void operations_apply(void)
 {
@@ -53,11 +46,11 @@ static void operations_apply(void)
     };
     for (size_t i = 0; i < countof(t); i++) {
         auto_arena struct arena a = { 0 };
-        struct json *doc = parse(&a, t[i].doc), *before = json_copy(&a, doc), *got = NULL;
-        struct json *patch = parse(&a, t[i].patch), *patch_before = json_copy(&a, patch);
+        struct json *doc = test_json(&a, t[i].doc), *before = json_copy(&a, doc), *got = NULL;
+        struct json *patch = test_json(&a, t[i].patch), *patch_before = json_copy(&a, patch);
         err_t e;
         if (OK_CALL(patch_apply(&a, doc, patch, &got, &e), &e))
-            OK(json_eq(got, parse(&a, t[i].want)) ||
+            OK(json_eq(got, test_json(&a, t[i].want)) ||
                tap_note(__FILE__, __LINE__, "%s gave %s", t[i].patch, json_to_str(&a, got).p));
         OK(json_eq(doc, before) && json_eq(patch, patch_before));
     }
@@ -106,7 +99,8 @@ static void failures_have_distinct_codes(void)
         auto_arena struct arena a = { 0 };
         struct json *got = NULL;
         err_t e = { 0 };
-        EQ_INT(patch_apply(&a, parse(&a, t[i].doc), parse(&a, t[i].patch), &got, &e), -t[i].code);
+        EQ_INT(patch_apply(&a, test_json(&a, t[i].doc), test_json(&a, t[i].patch), &got, &e),
+               -t[i].code);
         OK(got == NULL);
         if (t[i].sentence)
             EQ_STR(str_c(e.text), str_c(t[i].sentence));
@@ -117,14 +111,14 @@ static struct json *many(struct arena *a, size_t n, const char *operation)
 {
     struct json *patch = json_new_arr(a);
     for (size_t i = 0; i < n; i++)
-        json_push(a, patch, parse(a, operation));
+        json_push(a, patch, test_json(a, operation));
     return patch;
 }
 
 static void hostile_patches_are_bounded(void)
 {
     auto_arena struct arena a = { 0 };
-    struct json *got = NULL, *doc = parse(&a, "{\"a\":{\"x\":\"0123456789\"}}");
+    struct json *got = NULL, *doc = test_json(&a, "{\"a\":{\"x\":\"0123456789\"}}");
     err_t e;
     const char *test = "{\"op\":\"test\",\"path\":\"/b\"}";
     EQ_INT(patch_apply(&a, doc, many(&a, PATCH_OPERATIONS_MAX, test), &got, &e), 0);
@@ -132,10 +126,10 @@ static void hostile_patches_are_bounded(void)
     /* each copies twice the one before */
     struct json *bomb = json_new_arr(&a);
     for (int i = 0; i < 100; i++) {
-        json_push(&a, bomb, parse(&a, "{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/b\"}"));
-        json_push(&a, bomb, parse(&a, "{\"op\":\"move\",\"from\":\"/b\",\"path\":\"/a/b\"}"));
-        json_push(&a, bomb, parse(&a, "{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/c\"}"));
-        json_push(&a, bomb, parse(&a, "{\"op\":\"move\",\"from\":\"/c\",\"path\":\"/a/c\"}"));
+        json_push(&a, bomb, test_json(&a, "{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/b\"}"));
+        json_push(&a, bomb, test_json(&a, "{\"op\":\"move\",\"from\":\"/b\",\"path\":\"/a/b\"}"));
+        json_push(&a, bomb, test_json(&a, "{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/c\"}"));
+        json_push(&a, bomb, test_json(&a, "{\"op\":\"move\",\"from\":\"/c\",\"path\":\"/a/c\"}"));
     }
     EQ_INT(patch_apply(&a, doc, bomb, &got, &e), -ENOENT);
     OK(str_ends(str_c(e.text), S("the patch copies more than 3 MiB")));
@@ -148,13 +142,13 @@ static void depth_is_bounded(void)
     struct json *patch = json_new_arr(&a), *got = NULL;
     for (int i = 0; i < 5000; i++) {
         buf_put(&path, S("/a"));
-        struct json *operation = parse(&a, "{\"op\":\"add\",\"value\":{}}");
+        struct json *operation = test_json(&a, "{\"op\":\"add\",\"value\":{}}");
         json_set_str(&a, operation, "path", buf_str(&path));
         json_push(&a, patch, operation);
     }
     err_t e;
     EQ_INT(patch_apply(&a, json_new_obj(&a), patch, &got, &e), -ENOENT);
-    json_push(&a, patch, parse(&a, "{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/b\"}"));
+    json_push(&a, patch, test_json(&a, "{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/b\"}"));
     EQ_INT(patch_apply(&a, json_new_obj(&a), patch, &got, &e), -ENOENT);
 }
 

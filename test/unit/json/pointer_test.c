@@ -1,21 +1,15 @@
 #include "tap.h"
+#include "test_json.h"
 
 #include "json/pointer.h"
-
-static struct json *parse(struct arena *a, const char *text)
-{
-    struct json *v = NULL;
-    err_t e;
-    OK_CALL(json_parse(a, str_c(text), &v, &e), &e);
-    return v;
-}
 
 /* The examples of RFC 6901 and what must not be found. */
 static void finds_values(void)
 {
     auto_arena struct arena a = { 0 };
-    struct json *v = parse(&a, "{\"foo\":[\"bar\",\"baz\"],\"\":0,\"a/b\":1,\"c%d\":2,\"e^f\":3,"
-                               "\"g|h\":4,\"i\\\\j\":5,\"k\\\"l\":6,\" \":7,\"m~n\":8,\"~1\":9}");
+    struct json *v =
+        test_json(&a, "{\"foo\":[\"bar\",\"baz\"],\"\":0,\"a/b\":1,\"c%d\":2,\"e^f\":3,"
+                      "\"g|h\":4,\"i\\\\j\":5,\"k\\\"l\":6,\" \":7,\"m~n\":8,\"~1\":9}");
     static const struct {
         const char *pointer, *json; /* NULL: nothing */
     } t[] = {

@@ -1,26 +1,8 @@
 #include "tap.h"
+#include "test_json.h"
 
 #include "shapes.h"
 #include "json/strategic.h"
-
-static struct json *parse(struct arena *a, const char *text)
-{
-    struct json *v = NULL;
-    err_t e;
-    OK_CALL(json_parse(a, str_c(text), &v, &e), &e);
-    return v;
-}
-
-/* Replaces single quotes with double ones, to keep the tables readable. */
-static struct json *quoted(struct arena *a, const char *text)
-{
-    char *copy = mem_dup(text, strlen(text));
-    for (char *c = copy; *c; c++)
-        *c = *c == '\'' ? '"' : *c;
-    struct json *v = parse(a, copy);
-    free(copy);
-    return v;
-}
 
 struct change {
     const char *object, *patch, *want;
@@ -30,11 +12,12 @@ static void check(const struct shape *shape, const struct change *t, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         auto_arena struct arena a = { 0 };
-        struct json *object = quoted(&a, t[i].object), *patch = quoted(&a, t[i].patch);
+        struct json *object = test_json_quoted(&a, t[i].object),
+                    *patch = test_json_quoted(&a, t[i].patch);
         struct json *old = object, *before = json_copy(&a, object), *kept = json_copy(&a, patch);
         err_t e;
         if (OK_CALL(strategic_patch(&a, shape, &object, patch, &e), &e) &&
-            !json_eq(object, quoted(&a, t[i].want)))
+            !json_eq(object, test_json_quoted(&a, t[i].want)))
             tap_note(__FILE__, __LINE__, "%s gave %s", t[i].patch, json_to_str(&a, object).p);
         OK(json_eq(old, before) && json_eq(patch, kept));
     }
@@ -198,9 +181,10 @@ static void failures_say_why(void)
     };
     for (size_t i = 0; i < countof(t); i++) {
         auto_arena struct arena a = { 0 };
-        struct json *object = quoted(&a, t[i].object), *before = object;
+        struct json *object = test_json_quoted(&a, t[i].object), *before = object;
         err_t e = { 0 };
-        EQ_INT(strategic_patch(&a, &deployment, &object, quoted(&a, t[i].patch), &e), -t[i].code);
+        EQ_INT(strategic_patch(&a, &deployment, &object, test_json_quoted(&a, t[i].patch), &e),
+               -t[i].code);
         OK(object == before);
         if (t[i].sentence)
             EQ_STR(str_c(e.text), str_c(t[i].sentence));

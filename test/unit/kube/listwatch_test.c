@@ -289,19 +289,28 @@ static void what_need_not_be_there_is_empty(void)
     }
 }
 
+typedef void serve_fn(struct fake *f, struct exchange *x);
+
+/* The model has one object of a kind that the server does not know. Returns how it serves once it is installed. */
+static serve_fn *start_uninstalled(struct run *run)
+{
+    run_need = CACHE_IF_KNOWN;
+    run_start(run);
+    run_need = CACHE_REQUIRED;
+    run->m.streams = true;
+    serve_fn *installed = run->m.f.serve;
+    run->m.f.serve = serve_refusal;
+    refusal = 404;
+    refused = 0;
+    model_change(&run->m, 1, 1);
+    return installed;
+}
+
 /* A kind that is not installed is asked for less and less often, and is found when it comes. */
 static void what_stays_absent_is_asked_for_rarely(void)
 {
     struct run run;
-    run_need = CACHE_IF_KNOWN;
-    run_start(&run);
-    run_need = CACHE_REQUIRED;
-    run.m.streams = true;
-    void (*known)(struct fake *f, struct exchange *x) = run.m.f.serve;
-    run.m.f.serve = serve_refusal;
-    refusal = 404;
-    refused = 0;
-    model_change(&run.m, 1, 1);
+    serve_fn *known = start_uninstalled(&run);
     run_watch(&run);
     run_for(&run, 86400 * NS_PER_S);
     OK(refused > 100 && refused < 250);
@@ -321,15 +330,7 @@ static bool is_announced(void *context)
 static void what_is_announced_is_not_polled(void)
 {
     struct run run;
-    run_need = CACHE_IF_KNOWN;
-    run_start(&run);
-    run_need = CACHE_REQUIRED;
-    run.m.streams = true;
-    void (*known)(struct fake *f, struct exchange *x) = run.m.f.serve;
-    run.m.f.serve = serve_refusal;
-    refusal = 404;
-    refused = 0;
-    model_change(&run.m, 1, 1);
+    serve_fn *known = start_uninstalled(&run);
     run.watch = listwatch_start(&(struct listwatch_options){ .kube = run.m.f.kube,
                                                              .cache = run.cache,
                                                              .seed = 5,

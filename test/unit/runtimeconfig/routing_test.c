@@ -27,17 +27,13 @@ static void accept(struct cluster *c, const char *name, const char *truth, const
         "\"status\":\"%s\",\"reason\":\"%s\",\"message\":\"from the gateway\",\"observedGeneration\":1,"
         "\"lastTransitionTime\":\"2026-01-01T00:00:00Z\"}]}]}}",
         truth, reason);
-    struct cluster_answer a = { .c = c };
-    kube_send(c->kube, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
-                                               .resource = &aim_resource_httproutes,
-                                               .ns = S("ml-team"),
-                                               .name = str_c(name),
-                                               .subresource = "status",
-                                               .body = body,
-                                               .done = cluster_answered,
-                                               .context = &a });
-    while (!a.done)
-        loop_turn(c->loop);
+    struct cluster_answer a =
+        cluster_ask(c, (struct kube_request){ .verb = KUBE_MERGE_PATCH,
+                                              .resource = &aim_resource_httproutes,
+                                              .ns = S("ml-team"),
+                                              .name = str_c(name),
+                                              .subresource = "status",
+                                              .body = body });
     EQ_INT(a.code, 200);
     aim_test_wait(c);
 }

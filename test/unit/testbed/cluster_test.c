@@ -86,23 +86,19 @@ static struct json *pod_of(struct cluster *c, const char *name)
 
 static void resize(struct cluster *c, const char *name, const char *cpu)
 {
-    struct cluster_answer a = { .c = c };
     str body = arena_printf(
         &c->arena,
         "{\"spec\":{\"containers\":[{\"name\":\"main\",\"resources\":{\"requests\":{\"cpu\":"
         "\"%s\"}}}]}}",
         cpu);
-    kube_send(c->kube, &(struct kube_request){ .verb = KUBE_STRATEGIC_PATCH,
-                                               .resource = &resource_pods,
-                                               .ns = S("shop"),
-                                               .name = str_c(name),
-                                               .subresource = "resize",
-                                               .body = body,
-                                               .done = cluster_answered,
-                                               .context = &a });
-    while (!a.done)
-        loop_turn(c->loop);
-    EQ_INT(a.code, 200);
+    EQ_INT(cluster_ask(c, (struct kube_request){ .verb = KUBE_STRATEGIC_PATCH,
+                                                 .resource = &resource_pods,
+                                                 .ns = S("shop"),
+                                                 .name = str_c(name),
+                                                 .subresource = "resize",
+                                                 .body = body })
+               .code,
+           200);
 }
 
 static str pending(struct cluster *c, const char *name)
