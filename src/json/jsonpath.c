@@ -28,7 +28,7 @@ struct run {
     struct arena *arena;
     unsigned flags;
     err_t *e;
-    bool ranged; /* the expression was {range}: the template loops over the list */
+    bool ranged; /* {range} selects nothing by itself: kubectl loops over the list */
 };
 
 static int run_path(struct run *r, const struct jsonpath *p, const struct values *in,
@@ -458,105 +458,4 @@ void jsonpath_put(struct buf *out, const struct json *v)
     default:
         json_write_canonical(out, v);
     }
-}
-
-/* ---- templates */
-
-static bool is_end(const struct jsonpath *part)
-{
-    return part->n && part->ops[0].kind == PATH_WORD && str_eq(part->ops[0].name, S("end"));
-}
-
-static bool is_range(const struct jsonpath *part)
-{
-    return part->n && part->ops[0].kind == PATH_WORD && str_eq(part->ops[0].name, S("range"));
-}
-
-/* The index after the {end} of a range whose body starts here; n if there is none. */
-static size_t after_end(const struct jsonpath_template *t, size_t at)
-{
-    for (size_t depth = 1; at < t->n; at++) {
-        depth += is_range(&t->parts[at]);
-        depth -= is_end(&t->parts[at]);
-        if (depth == 0)
-            return at + 1;
-    }
-    return at;
-}
-
-static void put_values(struct buf *out, const struct values *v)
-{
-    for (size_t i = 0; i < v->n; i++) {
-        if (i)
-            buf_putc(out, ' ');
-        if (v->at[i]->type == JSON_NULL)
-            buf_put(out, S("null"));
-        else
-            jsonpath_put(out, v->at[i]);
-    }
-}
-
-/* Renders parts [from, to) with that root; the body of a {range} once per value. */
-static int render_parts(struct run *r, struct jsonpath_template t, const struct json *root,
-                        struct buf *out)
-{
-    for (size_t i = 0; i < t.n; i++) {
-        struct values in = { .at = &root, .n = 1 }, found;
-        r->flags = t.parts[i].flags;
-        r->ranged = false;
-        int result = run_path(r, &t.parts[i], &in, &found);
-        if (result < 0)
-            return result;
-        if (!r->ranged) {
-            put_values(out, &found);
-            continue;
-        }
-        size_t next = after_end(&t, i + 1);
-        struct jsonpath_template body = { t.parts + i + 1, next - i - 1 };
-        if (body.n && is_end(&body.parts[body.n - 1]))
-            body.n--;
-        for (size_t k = 0; k < found.n && result == 0; k++)
-            result = render_parts(r, body, found.at[k], out);
-        if (result < 0)
-            return result;
-        i = next - 1;
-    }
-    return 0;
-}
-
-int jsonpath_template_render(const struct jsonpath_template *t, const struct json *root,
-                             struct buf *out, err_t *e)
-{
-    auto_arena struct arena scratch = { 0 };
-    struct run r = { .arena = &scratch, .e = e };
-    return render_parts(&r, *t, root, out);
-}
-
-/* ---- dotted paths */
-
-int jsonpath_check_dotted(str text, err_t *e)
-{
-    str rest = str_from(text, 1), name;
-    if (!text.n || text.p[0] != '.')
-        return err_set(e, EINVAL, "\"" STR_FMT "\" must be a path like .spec.replicas",
-                       STR_ARG(text));
-    while (str_cut(&rest, '.', &name)) {
-        bool plain = name.n > 0;
-        for (size_t i = 0; i < name.n; i++)
-            plain = plain && !strchr(" \t\r\n,[]$@{}\\'\"*", name.p[i]);
-        if (!plain)
-            return err_set(e, EINVAL,
-                           "\"" STR_FMT "\" must be a path of plain names like .spec.replicas",
-                           STR_ARG(text));
-    }
-    return 0;
-}
-
-struct json *jsonpath_dotted(const struct json *root, str text)
-{
-    struct json *v = (struct json *)(uintptr_t)root;
-    str rest = str_from(text, 1), name;
-    while (v && str_cut(&rest, '.', &name))
-        v = json_get_str(v, name);
-    return v;
 }

@@ -1,5 +1,4 @@
-/* JSONPath as Kubernetes implements it (client-go: kubectl -o jsonpath, printer columns,
- * templates).
+/* JSONPath as Kubernetes implements it (client-go: kubectl -o jsonpath, printer columns).
  *
  *   .name  .a\.b  ..name  .*  [2]  [-1]  [1:3]  [::2]  [*]  [0,2]  ['a','b']  ['key']
  *   [?(@.type=="Ready")]  [?(@.n>2)]  [?(@.x)]  "text"  3  true      $ and @ are the current value
@@ -61,24 +60,5 @@ const struct json *jsonpath_first(struct arena *scratch, const struct jsonpath *
 
 /* Prints a value like Go's fmt: plain text, 1.5e+06, <nil>; lists and maps as JSON. */
 void jsonpath_put(struct buf *out, const struct json *v);
-
-/* ---- kubectl's templates: text with expressions in braces, {range .items[*]}...{end} */
-
-struct jsonpath_template {
-    const struct jsonpath *parts; /* expressions and the text between them */
-    size_t n;
-};
-
-int jsonpath_template_parse(struct arena *a, struct jsonpath_source source,
-                            struct jsonpath_template *ret, err_t *e);
-/* Values of one expression are separated by blanks. */
-int jsonpath_template_render(const struct jsonpath_template *t, const struct json *root,
-                             struct buf *out, err_t *e);
-
-/* ---- the strict subset in a CRD: .spec.replicas, for scale and selectable fields */
-
-/* -EINVAL unless it has the form ".a.b.c" with plain names. */
-int jsonpath_check_dotted(str text, err_t *e);
-struct json *jsonpath_dotted(const struct json *root, str text); /* NULL: not found */
 
 #endif

@@ -8,7 +8,7 @@
  *
  * The grammar is client-go's own, with its corner cases: a step starts where the previous one
  * ended, blanks between steps are skipped, and quoted text or a number replaces the list of values.
- * Error texts are quoted: client-go; positions are columns of the whole template.
+ * Error texts are quoted: client-go; positions are columns of the whole text.
  *
  * Steps are built in the arena; names are slices of the source unless they contain escapes. Filters
  * and keys are parsed recursively, but never deeper than their brackets nest. */
@@ -453,7 +453,7 @@ static int parse_filter(struct parser *p)
     return result;
 }
 
-/* ---- paths and templates */
+/* ---- paths */
 
 /* One step, chosen by its first characters. */
 static int parse_step(struct parser *p)
@@ -514,42 +514,4 @@ int jsonpath_parse(struct arena *a, struct jsonpath_source source, struct jsonpa
     if (result == 0)
         build_path(&p, ret);
     return result;
-}
-
-/* Text between braces is an expression; everything else becomes a part with one literal. */
-int jsonpath_template_parse(struct arena *a, struct jsonpath_source source,
-                            struct jsonpath_template *ret, err_t *e)
-{
-    size_t n = 0, cap = 0;
-    struct jsonpath *parts = NULL;
-    struct parser p = parser_init(a, &source, e);
-    while (has_more(&p)) {
-        p.ops = NULL;
-        p.n = p.cap = 0;
-        size_t start = p.at, open = str_find_char(str_from(p.text, p.at), '{');
-        int result = 0;
-        if (open == 0) {
-            p.at++;
-            result = parse_steps(&p);
-            if (result == 0 && !has_more(&p))
-                result = fail_at(&p, start, "unclosed action", S(""));
-            p.at++;
-        } else {
-            str text = str_upto(str_from(p.text, p.at), open);
-            add_op(&p, PATH_TEXT, start)->literal = json_new_str(a, text);
-            p.at += text.n;
-        }
-        if (result < 0)
-            return result;
-        if (n == cap) {
-            cap = cap ? cap * 2 : 8;
-            struct jsonpath *larger = arena_array(a, cap, sizeof(*larger));
-            if (n)
-                memcpy(larger, parts, n * sizeof(*larger));
-            parts = larger;
-        }
-        build_path(&p, &parts[n++]);
-    }
-    *ret = (struct jsonpath_template){ parts, n };
-    return 0;
 }

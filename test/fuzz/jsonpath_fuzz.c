@@ -1,4 +1,4 @@
-/* The first byte selects how keys are parsed, the rest is a path and a template. The single value of a
+/* The first byte selects how keys are parsed, the rest is a path. The single value of a
  * plain path is the one that the general evaluation finds. */
 #include "fuzz.h"
 #include "json/jsonpath.h"
@@ -22,10 +22,8 @@ static void one_and_all(struct arena *a, const struct jsonpath *p, const struct 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     auto_arena struct arena a = { 0 };
-    auto_buf struct buf out = { 0 };
     struct json *root;
     struct jsonpath p;
-    struct jsonpath_template template;
     err_t e;
     if (!size || json_parse(&a, (str){ object, sizeof(object) - 1 }, &root, &e) < 0)
         return 0;
@@ -33,9 +31,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                       .flags = data[0] & 3 };
     if (jsonpath_parse(&a, source, &p, &e) == 0)
         one_and_all(&a, &p, root);
-    if (jsonpath_template_parse(&a, source, &template, &e) == 0)
-        jsonpath_template_render(&template, root, &out, &e);
-    if (jsonpath_check_dotted(source.text, &e) == 0)
-        jsonpath_dotted(root, source.text);
     return 0;
 }

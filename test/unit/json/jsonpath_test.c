@@ -277,37 +277,6 @@ static void reals_print_as_in_go(void)
     }
 }
 
-static void templates_render(void)
-{
-    static const struct expectation t[] = {
-        { "", "" },
-        { "plain }", "plain }" },
-        { "{.metadata.name}", "web" },
-        { "n={.metadata.name} r={.spec.replicas}{\"\\n\"}", "n=web r=3\n" },
-        { "{.spec.numbers[*]}", "10 20 30 40" },
-        { "{.spec.nested[0]}", "[1,2]" },
-        { "{range .spec.list[*]}{.n}={.v};{end}!", "a=1;b=2;c=3;!" },
-        { "{range .spec.nested[*]}<{range [*]}{@},{end}>{end}", "<1,2,><3,4,>" },
-        { "{range .spec.empty[*]}{.n}{end}-", "-" },
-        { "{.spec.nothing}", "null" },
-        { "{.nosuch}", "column 3: nosuch is not found" },
-        { "{.a", "column 1: unclosed action" },
-        { "x{.a[", "column 5: unterminated array" },
-        { "{end}", "column 2: not in range, nothing to end" },
-    };
-    for (size_t i = 0; i < countof(t); i++) {
-        auto_arena struct arena a = { 0 };
-        auto_buf struct buf out = { 0 };
-        struct jsonpath_template template;
-        struct jsonpath_source source = { .text = str_c(t[i].path) };
-        err_t e;
-        bool fine = jsonpath_template_parse(&a, source, &template, &e) == 0 &&
-                    jsonpath_template_render(&template, root(&a), &out, &e) == 0;
-        tap_eq_str(__FILE__, __LINE__, t[i].path, fine ? buf_str(&out) : str_c(e.text),
-                   str_c(t[i].want));
-    }
-}
-
 static void multiplying_is_bounded(void)
 {
     auto_arena struct arena a = { 0 };
@@ -327,18 +296,6 @@ static void multiplying_is_bounded(void)
     EQ_STR(str_c(e.text), S("the path selects more than 100000 values"));
 }
 
-static void dotted_paths(void)
-{
-    auto_arena struct arena a = { 0 };
-    static const char *const bad[] = { "",     ".",       "spec", ".spec.", ".spec..x", ".a[0]",
-                                       ".a b", ".a['b']", ".*",   ".a\\.b", "..a" };
-    for (size_t i = 0; i < countof(bad); i++)
-        EQ_INT(jsonpath_check_dotted(str_c(bad[i]), &(err_t){ 0 }), -EINVAL);
-    EQ_INT(jsonpath_check_dotted(S(".spec.replicas"), NULL), 0);
-    EQ_INT(json_int(jsonpath_dotted(root(&a), S(".spec.replicas")), -1), 3);
-    OK(!jsonpath_dotted(root(&a), S(".spec.nosuch.x")));
-}
-
 int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(values_are_found),
@@ -349,8 +306,6 @@ int main(void)
                                         TAP(first_is_first_or_nothing),
                                         TAP(plain_paths_do_not_allocate),
                                         TAP(reals_print_as_in_go),
-                                        TAP(templates_render),
                                         TAP(multiplying_is_bounded),
-                                        TAP(dotted_paths),
                                         { 0 } });
 }
