@@ -55,6 +55,32 @@ void aim_test_set_status(struct cluster *c, const struct resource *resource, con
     aim_test_wait(c);
 }
 
+void aim_test_delete(struct cluster *c, const struct resource *resource, const char *ns,
+                     const char *name)
+{
+    EQ_INT(cluster_do(c, KUBE_DELETE, resource, ns, name, S("")).code, 200);
+}
+
+void aim_test_create_model(struct cluster *c)
+{
+    aim_test_create(c, aim_test_kind(AIM_CLUSTER_MODEL), NULL, WORLD_MODEL);
+}
+
+void aim_test_delete_model(struct cluster *c)
+{
+    aim_test_delete(c, aim_test_kind(AIM_CLUSTER_MODEL), NULL, "meta-llama-3-8b");
+}
+
+void aim_test_create_template(struct cluster *c)
+{
+    aim_test_create(c, aim_test_kind(AIM_CLUSTER_TEMPLATE), NULL, WORLD_TEMPLATE);
+}
+
+void aim_test_delete_template(struct cluster *c)
+{
+    aim_test_delete(c, aim_test_kind(AIM_CLUSTER_TEMPLATE), NULL, "llama-latency");
+}
+
 void aim_test_start(struct cluster *c)
 {
     static const char *const namespaces[] = { "ml-team", "gateways", "kaiwo-system", "other" };

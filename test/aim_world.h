@@ -27,6 +27,14 @@ void aim_test_create(struct cluster *c, const struct resource *resource, const c
 /* Merge patch; fails the test if the server refuses it. */
 void aim_test_patch(struct cluster *c, const struct resource *resource, const char *ns,
                     const char *name, const char *text);
+/* Fails the test if the server refuses it. */
+void aim_test_delete(struct cluster *c, const struct resource *resource, const char *ns,
+                     const char *name);
+/* The model and the template above, which aim_test_start() creates. */
+void aim_test_create_model(struct cluster *c);
+void aim_test_delete_model(struct cluster *c);
+void aim_test_create_template(struct cluster *c);
+void aim_test_delete_template(struct cluster *c);
 /* Three seconds of cluster time. */
 void aim_test_wait(struct cluster *c);
 /* Writes a status as another controller would, and waits until ours has seen it. */

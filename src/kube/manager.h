@@ -46,7 +46,7 @@ struct manager_options {
     str watch_namespace; /* empty: all */
     str identity;        /* in logs, events and the Lease */
     uint64_t seed;
-    size_t cache_bytes_max; /* of all caches; 0: half of the cgroup's memory limit */
+    size_t cache_bytes_max; /* of all caches; 0: three eighths of the cgroup's memory limit */
     bool elect;             /* false: controllers start as soon as the caches are synced */
     struct election_options election; /* lease name, namespace and timings */
     /* Value of a feature's setting; NULL: not set. */

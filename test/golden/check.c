@@ -50,6 +50,14 @@ bool golden_eq_json(struct golden *g, const char *what, const struct json *got,
                      shown(g, got));
 }
 
+bool golden_check_error(struct golden *g, bool bad, const struct json *want)
+{
+    bool refused = json_get(want, "error") != NULL;
+    golden_ok(g, bad == refused, "error: want %s, got %s", refused ? "one" : "none",
+              bad ? "one" : "none");
+    return !bad && !refused;
+}
+
 double golden_real(const struct json *v, double otherwise)
 {
     str text = json_text(v);

@@ -50,7 +50,14 @@ bool golden_eq_json(struct golden *g, const char *what, const struct json *got,
 /* Non-finite numbers are the strings "+Inf", "-Inf" and "NaN" in the files. */
 bool golden_eq_real(struct golden *g, const char *what, double got, const struct json *want,
                     struct tolerance t);
+/* Compares whether the input was refused (`bad`) with want.error. Returns whether there is more to compare. */
+bool golden_check_error(struct golden *g, bool bad, const struct json *want);
 double golden_real(const struct json *v, double otherwise); /* reads those strings too */
+
+/* Fills a store of the token analyzer from the args of deployments; golden_saturation_tokens.c. */
+struct sat_token_store;
+void golden_load_templates(struct golden *g, struct sat_token_store *store,
+                           const struct json *list);
 
 extern const struct golden_family golden_aim[];
 extern const struct golden_family golden_aim_engine[];

@@ -70,15 +70,6 @@ static bool read_flag(struct reader *r, const char *key, bool otherwise)
     return json_bool(v, otherwise);
 }
 
-/* Compares whether the input was refused. Returns whether there is more to compare. */
-static bool check_error(struct golden *g, bool bad, const struct json *want)
-{
-    bool refused = json_get(want, "error") != NULL;
-    golden_ok(g, bad == refused, "error: want %s, got %s", refused ? "one" : "none",
-              bad ? "one" : "none");
-    return !bad && !refused;
-}
-
 static void check_numbers(struct golden *g, const char *what, const int64_t *got, size_t n,
                           const struct json *want)
 {
@@ -171,7 +162,7 @@ static void run_floor(struct golden *g, const struct json *c)
     };
     for (size_t i = 0; i < n; i++)
         pods[i] = read_floor_pod(&r, json_item(list, i));
-    if (!check_error(g, r.bad || !json_is(list, JSON_ARR), want))
+    if (!golden_check_error(g, r.bad || !json_is(list, JSON_ARR), want))
         return;
     struct clear_scratch scratch = { 0 };
     struct floor_result result = floor_guarantee(&rules, pods, n, &scratch, g->arena);
@@ -227,7 +218,7 @@ static void run_price(struct golden *g, const struct json *c)
     int64_t capacity = read_range(&r, "capacity_milli", -whole_max, whole_max);
     for (size_t i = 0; i < n; i++)
         bids[i] = read_price_bid(&r, json_item(list, i));
-    if (!check_error(g, r.bad || !json_is(list, JSON_ARR), want))
+    if (!golden_check_error(g, r.bad || !json_is(list, JSON_ARR), want))
         return;
     struct clear_scratch scratch = { 0 };
     struct clearing clearing = market_clear(MAX(capacity, INT64_C(0)), bids, n, &scratch, x);
@@ -271,7 +262,7 @@ static void run_memory_need(struct golden *g, struct reader *r, const struct jso
     int64_t ws = read_range(r, "ws", 0, whole_max);
     size_t hours = read_list(r, "hourly", MEMORY_HOURS, hourly);
     size_t days = read_list(r, "daily", MEMORY_DAYS, daily);
-    if (!check_error(g, r->bad, want))
+    if (!golden_check_error(g, r->bad, want))
         return;
     int64_t need = memory_need(ws, hourly, hours, daily, days);
     golden_eq_int(g, "need", need, json_get(want, "need"));
@@ -288,7 +279,7 @@ static void run_memory_bid(struct golden *g, struct reader *r, const struct json
                                 .slope = read_number(r, "slope", -INFINITY, INFINITY, 0),
                                 .since_oom_s = read_since(r, "since_oom_s") };
     s.limit_at_oom = read_or(r, "limit_at_oom", 0, whole_max, s.limit);
-    if (!check_error(g, r->bad, want))
+    if (!golden_check_error(g, r->bad, want))
         return;
     struct memory_bid bid = memory_bid(&s);
     golden_eq_int(g, "safe", bid.safe, json_get(want, "safe"));
@@ -325,7 +316,7 @@ static void run_memory_settle(struct golden *g, struct reader *r, const struct j
         .since_psi_s = read_since(r, "since_psi_s"),
         .hpa_memory = read_flag(r, "hpa_memory", false),
     };
-    if (!check_error(g, r->bad, want))
+    if (!golden_check_error(g, r->bad, want))
         return;
     struct memory_change change = memory_settle(&s);
     golden_eq_int(g, "limit", change.limit, json_get(want, "limit"));
@@ -348,7 +339,7 @@ static void run_memory(struct golden *g, const struct json *c)
     else if (str_eq(op, S("settle")))
         run_memory_settle(g, &r, want);
     else
-        check_error(g, true, want);
+        golden_check_error(g, true, want);
 }
 
 /* ---- boost */
@@ -371,7 +362,7 @@ static void run_boost(struct golden *g, const struct json *c)
         .original_limit_milli = read_or(&r, "original_limit_milli", 0, whole_max, 0),
         .max_milli = read_or(&r, "max_cpu_milli", 0, whole_max, 0),
     };
-    if (!check_error(g, r.bad || d.bad, want))
+    if (!golden_check_error(g, r.bad || d.bad, want))
         return;
     int problem = is_absent(annotation) ? boost_read(defaults, &boost, &e)
                                         : boost_parse(g->arena, json_text(annotation), &boost, &e);
@@ -424,7 +415,7 @@ static void run_joint(struct golden *g, const struct json *c)
     int64_t memory = read_range(&r, "capacity_memory_mib", 0, whole_max);
     for (size_t i = 0; i < n; i++)
         pods[i] = read_joint_pod(&r, json_item(list, i));
-    if (!check_error(g, r.bad || !json_is(list, JSON_ARR), want))
+    if (!golden_check_error(g, r.bad || !json_is(list, JSON_ARR), want))
         return;
     struct clear_scratch scratch = { 0 };
     struct joint_result result = joint_clear(cpu, memory, pods, n, &scratch, g->arena);

@@ -31,14 +31,6 @@ static bool flag_or(const struct json *o, const char *key, bool otherwise, bool 
     return json_bool(v, otherwise);
 }
 
-static bool check_error(struct golden *g, bool bad, const struct json *want)
-{
-    bool refused = json_get(want, "error") != NULL;
-    golden_ok(g, bad == refused, "error: want %s, got %s", refused ? "one" : "none",
-              bad ? "one" : "none");
-    return !bad && !refused;
-}
-
 /* ---- pressure */
 
 static struct overcommit_seconds read_seconds(const struct json *pod, bool *bad)
@@ -75,7 +67,7 @@ static void run_pressure(struct golden *g, const struct json *in, const struct j
         pressure.worst_ppm = whole(json_get(before, "worst_ppm"), 0, 1000000, &bad);
     for (size_t i = 0; i < n; i++)
         pods[i] = read_seconds(json_item(list, i), &bad);
-    if (!check_error(g, bad, want))
+    if (!golden_check_error(g, bad, want))
         return;
     struct overcommit_window w = overcommit_add_window(&pressure, pods, n);
     for (size_t i = 0; i < n; i++) {
@@ -109,7 +101,7 @@ static void run_kappa(struct golden *g, const struct json *in, const struct json
         s.since_fall_s = whole(json_get(in, "since_fall_s"), 0, whole_max, &bad);
     } else
         s.limits_milli = whole(json_get(in, "limits_milli"), 0, whole_max, &bad);
-    if (!check_error(g, bad, want))
+    if (!golden_check_error(g, bad, want))
         return;
     struct overcommit_kappa k = overcommit_next(limit_overcommit, blind, capacity, &s);
     golden_eq_int(g, "kappa_milli", k.kappa_milli, json_get(want, "kappa_milli"));
@@ -143,7 +135,7 @@ static void run_requests(struct golden *g, const struct json *in, const struct j
     int64_t allocatable = whole(json_get(in, "allocatable_milli"), 0, whole_max, &bad);
     for (size_t i = 0; i < n; i++)
         pods[i] = read_request_pod(json_item(list, i), &bad);
-    if (!check_error(g, bad, want))
+    if (!golden_check_error(g, bad, want))
         return;
     struct clear_scratch scratch = { 0 };
     int64_t room = request_settle(allocatable, pods, n, &scratch, g->arena);
@@ -168,7 +160,7 @@ static void run_overcommit(struct golden *g, const struct json *c)
     else if (str_eq(op, S("requests")))
         run_requests(g, in, want);
     else
-        check_error(g, true, want);
+        golden_check_error(g, true, want);
 }
 
 /* ---- peace with HPAs */
@@ -233,7 +225,7 @@ static void run_hpa_peace(struct golden *g, const struct json *c)
             whole(json_get(pod, "original_request_milli"), 0, whole_max, &bad),
         .desired_limit_milli = whole(json_get(in, "desired_limit_milli"), 0, whole_max, &bad),
     };
-    if (!check_error(g, bad, want))
+    if (!golden_check_error(g, bad, want))
         return;
     if (annotation)
         valid = hpa_peace_read(json_text(annotation), &p.move);

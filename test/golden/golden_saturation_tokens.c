@@ -99,7 +99,7 @@ static void run_limiter(struct golden *g, const struct json *c)
 
 static const struct tolerance near = { 1e-6, 1e-6 };
 
-static void load_templates(struct golden *g, struct sat_token_store *store, const struct json *list)
+void golden_load_templates(struct golden *g, struct sat_token_store *store, const struct json *list)
 {
     for (size_t i = 0; i < json_len(list); i++) {
         const struct json *d = json_item(list, i);
@@ -200,7 +200,7 @@ static void run_tokens(struct golden *g, const struct json *c)
     const struct json *steps = json_get(c, "input"), *want = json_get(c, "expected");
     struct sat_token_store store = { 0 };
     for (size_t i = 0; i < json_len(steps); i++) {
-        load_templates(g, &store, json_get(json_item(steps, i), "deployments"));
+        golden_load_templates(g, &store, json_get(json_item(steps, i), "deployments"));
         struct sat_token_input in = read_step(g, json_item(steps, i));
         struct sat_token_analysis t = sat_token_analyze(g->arena, &store, &in);
         check_step(g, &in, &t, json_item(want, i));

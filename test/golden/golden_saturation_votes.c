@@ -339,21 +339,6 @@ static void run_quota(struct golden *g, const struct json *c)
 
 /* ---- wva-saturation-v2-aug2026 */
 
-static void load_templates(struct golden *g, struct sat_token_store *store, const struct json *list)
-{
-    for (size_t i = 0; i < json_len(list); i++) {
-        const struct json *d = json_item(list, i);
-        struct json *containers = json_new_arr(g->arena), *container = json_new_obj(g->arena);
-        json_set(g->arena, container, S("args"), json_copy(g->arena, json_get(d, "args")));
-        json_push(g->arena, containers, container);
-        struct sat_vllm_args args = sat_vllm_args_parse(g->arena, containers);
-        sat_token_store_template(
-            store, (struct sat_token_variant){ S("ns"), S("m"), text_at(d, "variant") },
-            (struct sat_token_hardware){ text_at(d, "accelerator"), int_at(d, "gpusPerReplica") },
-            &args);
-    }
-}
-
 static struct sat_token_replica read_replica(const struct json *r)
 {
     return (struct sat_token_replica){
@@ -483,7 +468,7 @@ static void run_tokens(struct golden *g, const struct json *c)
                        "the configuration is invalid"))
             break;
         config = compat_resolve(g->arena, &entry, NULL);
-        load_templates(g, &store, json_get(step, "deployments"));
+        golden_load_templates(g, &store, json_get(step, "deployments"));
         struct sat_token_input in = read_step(g, step, &config);
         struct sat_token_analysis t = sat_token_analyze(g->arena, &store, &in);
         golden_eq_real(g, "totalSupply", t.supply, json_get(w, "totalSupply"), near);

@@ -14,8 +14,7 @@ static const char ns[] = "ml-team";
 static void remove_object(struct cluster *c, const struct resource *resource, const char *where,
                           const char *name)
 {
-    struct cluster_answer a = cluster_do(c, KUBE_DELETE, resource, where, name, S(""));
-    EQ_INT(a.code, 200);
+    aim_test_delete(c, resource, where, name);
     cluster_until(c, cluster_now(c) + 60);
 }
 

@@ -25,12 +25,6 @@
 static const char ns[] = "ml-team", model[] = "meta-llama-3-8b", template[] = "llama-latency";
 static const char claim[] = "chat-temp-cache", cached[] = "meta-llama-llama-3-8b-cache";
 
-static void remove_object(struct cluster *c, const struct resource *resource, const char *where,
-                          const char *name)
-{
-    EQ_INT(cluster_do(c, KUBE_DELETE, resource, where, name, S("")).code, 200);
-}
-
 static struct json *runtime(struct cluster *c)
 {
     return cluster_get(c, &aim_resource_inference_services, ns, "chat");
@@ -65,26 +59,6 @@ static void answer_route(struct cluster *c, const char *name, const char *condit
 
 /* ---- troubles */
 
-static void delete_template(struct cluster *c)
-{
-    remove_object(c, aim_test_kind(AIM_CLUSTER_TEMPLATE), NULL, template);
-}
-
-static void create_template(struct cluster *c)
-{
-    aim_test_create(c, aim_test_kind(AIM_CLUSTER_TEMPLATE), NULL, WORLD_TEMPLATE);
-}
-
-static void delete_model(struct cluster *c)
-{
-    remove_object(c, aim_test_kind(AIM_CLUSTER_MODEL), NULL, model);
-}
-
-static void create_model(struct cluster *c)
-{
-    aim_test_create(c, aim_test_kind(AIM_CLUSTER_MODEL), NULL, WORLD_MODEL);
-}
-
 /* The namespace has none of this image, so that the cluster's two are compared. */
 static void double_model(struct cluster *c)
 {
@@ -94,7 +68,7 @@ static void double_model(struct cluster *c)
 
 static void single_model(struct cluster *c)
 {
-    remove_object(c, aim_test_kind(AIM_CLUSTER_MODEL), NULL, "twin");
+    aim_test_delete(c, aim_test_kind(AIM_CLUSTER_MODEL), NULL, "twin");
 }
 
 /* The model is paused as well: it would report its template's trouble as its own, which comes first. */
@@ -137,15 +111,15 @@ static void make_ambiguous(struct cluster *c)
                                      names[i])
                             .p);
     aim_test_wait(c);
-    delete_template(c);
+    aim_test_delete_template(c);
 }
 
 static void make_unambiguous(struct cluster *c)
 {
     cluster_operator_down(c); /* one that is left alone would be the choice */
-    create_template(c);
-    remove_object(c, aim_test_kind(AIM_TEMPLATE), ns, "one");
-    remove_object(c, aim_test_kind(AIM_TEMPLATE), ns, "two");
+    aim_test_create_template(c);
+    aim_test_delete(c, aim_test_kind(AIM_TEMPLATE), ns, "one");
+    aim_test_delete(c, aim_test_kind(AIM_TEMPLATE), ns, "two");
     aim_test_start_operator(c);
 }
 
@@ -237,7 +211,7 @@ static void pod_cannot_pull(struct cluster *c)
 
 static void pod_pulls(struct cluster *c)
 {
-    remove_object(c, &resource_pods, ns, "p");
+    aim_test_delete(c, &resource_pods, ns, "p");
     aim_test_set_status(c, &aim_resource_inference_services, ns, "chat", READY);
 }
 
@@ -250,12 +224,12 @@ static const struct row {
     /* clang-format off: one a line */
     { "several models", BY_IMAGE, double_model, single_model, "Failed", "MultipleModelsFound",
       "MultipleModelsFound" },
-    { "model named, absent", AUTO, delete_model, create_model, "Pending", "ModelNotFound",
-      "ModelNotFound" },
-    { "template's model absent", NAMED, delete_model, create_model, "Degraded", "ImageNotFound",
-      "ImageNotFound" },
-    { "template named, absent", NAMED, delete_template, create_template, "Degraded",
-      "TemplateNotFound", "TemplateNotFound" },
+    { "model named, absent", AUTO, aim_test_delete_model, aim_test_create_model, "Pending",
+      "ModelNotFound", "ModelNotFound" },
+    { "template's model absent", NAMED, aim_test_delete_model, aim_test_create_model, "Degraded",
+      "ImageNotFound", "ImageNotFound" },
+    { "template named, absent", NAMED, aim_test_delete_template, aim_test_create_template,
+      "Degraded", "TemplateNotFound", "TemplateNotFound" },
     { "ambiguous", AUTO, make_ambiguous, make_unambiguous, "Failed", "TemplateSelectionAmbiguous",
       "TemplateSelectionAmbiguous" },
     { "template progresses", AUTO, template_progresses, resume_template, "Pending",
@@ -400,9 +374,9 @@ static void a_service_that_is_being_deleted_is_left_alone(void)
     aim_test_patch(&c, aim_test_kind(AIM_SERVICE), ns, "chat",
                    "{metadata: {finalizers: [example.org/hold]}}");
     aim_test_wait(&c);
-    remove_object(&c, aim_test_kind(AIM_SERVICE), ns, "chat");
+    aim_test_delete(&c, aim_test_kind(AIM_SERVICE), ns, "chat");
     buf_clear(&c.log);
-    delete_template(&c);
+    aim_test_delete_template(&c);
     aim_test_patch(&c, aim_test_kind(AIM_CONFIG), ns, "gold",
                    "{spec: {routing: {enabled: false}}}");
     cluster_until(&c, cluster_now(&c) + 30);
@@ -426,7 +400,7 @@ static void overrides_change_the_runtime_in_one_step(void)
     EQ_INT(aim_test_count_events(&c, ns, "chat", "TemplateRebound"), 1);
     /* the base goes: the derived template stays, and what it serves too */
     buf_clear(&c.log);
-    delete_template(&c);
+    aim_test_delete_template(&c);
     cluster_until(&c, cluster_now(&c) + 30);
     OK(!has_written(&c, "/inferenceservices/"));
     OK(cluster_get(&c, aim_test_kind(AIM_TEMPLATE), ns, arena_str(&c.arena, name).p));
@@ -446,10 +420,10 @@ static void a_binding_outlives_a_trouble(void)
         "1Gi}]}}");
     aim_test_wait(&c);
     buf_clear(&c.log);
-    delete_model(&c);
+    aim_test_delete_model(&c);
     cluster_until(&c, cluster_now(&c) + 20);
     EQ_STR(aim_test_reason(status(&c), "Ready"), S("ModelNotFound"));
-    create_model(&c);
+    aim_test_create_model(&c);
     cluster_until(&c, cluster_now(&c) + 60);
     OK(!has_written(&c, "/inferenceservices/"));
     OK(json_eq(json_get(before, "spec"), json_get(runtime(&c), "spec")));

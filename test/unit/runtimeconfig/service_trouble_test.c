@@ -17,13 +17,6 @@
 
 static const char ns[] = "ml-team", model[] = "meta-llama-3-8b", template[] = "llama-latency";
 
-static void remove_object(struct cluster *c, const struct resource *resource, const char *where,
-                          const char *name)
-{
-    struct cluster_answer a = cluster_do(c, KUBE_DELETE, resource, where, name, S(""));
-    EQ_INT(a.code, 200);
-}
-
 static struct json *runtime(struct cluster *c)
 {
     return cluster_get(c, &aim_resource_inference_services, ns, "chat");
@@ -43,26 +36,6 @@ static size_t count(const struct cluster *c, const char *part)
 }
 
 /* ---- troubles */
-
-static void delete_template(struct cluster *c)
-{
-    remove_object(c, aim_test_kind(AIM_CLUSTER_TEMPLATE), NULL, template);
-}
-
-static void create_template(struct cluster *c)
-{
-    aim_test_create(c, aim_test_kind(AIM_CLUSTER_TEMPLATE), NULL, WORLD_TEMPLATE);
-}
-
-static void delete_model(struct cluster *c)
-{
-    remove_object(c, aim_test_kind(AIM_CLUSTER_MODEL), NULL, model);
-}
-
-static void create_model(struct cluster *c)
-{
-    aim_test_create(c, aim_test_kind(AIM_CLUSTER_MODEL), NULL, WORLD_MODEL);
-}
 
 static void break_model_config(struct cluster *c)
 {
@@ -132,7 +105,7 @@ static void fill_template(struct cluster *c)
 
 static void delete_config(struct cluster *c)
 {
-    remove_object(c, aim_test_kind(AIM_CONFIG), ns, "gold");
+    aim_test_delete(c, aim_test_kind(AIM_CONFIG), ns, "gold");
 }
 
 static void create_config(struct cluster *c)
@@ -183,11 +156,11 @@ static const struct trouble {
     const char *word; /* of the service meanwhile; NULL: as before */
 } troubles[] = {
     /* clang-format off: one a line */
-    { "template deleted", delete_template, create_template, "Pending" },
+    { "template deleted", aim_test_delete_template, aim_test_create_template, "Pending" },
     { "template failed", fail_template, resume_template, "Failed" },
     { "template not available", lose_gpu, resume_template, "Degraded" },
     { "template without sources", empty_template, fill_template, "Degraded" },
-    { "model deleted", delete_model, create_model, "Pending" },
+    { "model deleted", aim_test_delete_model, aim_test_create_model, "Pending" },
     { "model failed", fail_model, resume_model, "Failed" },
     { "model degraded", degrade_model, resume_model, "Degraded" },
     { "model's configuration missing", break_model_config, mend_model_config, "Degraded" },

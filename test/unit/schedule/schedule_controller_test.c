@@ -324,15 +324,26 @@ static void deletion_restores_when_asked_to(void)
     cluster_stop(&c);
 }
 
+/* A schedule "made" with a template for its HPA, whose metadata has these members. */
+static void create_templated(struct cluster *c, const char *metadata)
+{
+    create(
+        c, &schedule_resource,
+        arena_printf(
+            &c->arena,
+            "{apiVersion: autoscaling.sarabala.io/v1alpha1, kind: SmartHorizontalPodAutoscaler, "
+            "metadata: {name: made}, spec: {HPASpecTemplate: {metadata: {%s}, spec: "
+            "{minReplicas: 3, maxReplicas: 6, scaleTargetRef: {kind: Deployment, name: web}}}, " DAY
+            "}}",
+            metadata)
+            .p);
+}
+
 static void a_template_makes_an_owned_hpa(void)
 {
     struct cluster c;
     start_world(&c);
-    create(&c, &schedule_resource,
-           "{apiVersion: autoscaling.sarabala.io/v1alpha1, kind: SmartHorizontalPodAutoscaler, "
-           "metadata: {name: made}, spec: {HPASpecTemplate: {metadata: {labels: {a: b}}, spec: "
-           "{minReplicas: 3, maxReplicas: 6, scaleTargetRef: {kind: Deployment, name: web}}}, " DAY
-           "}}");
+    create_templated(&c, "labels: {a: b}");
     pass(&c, 3);
     const struct json *hpa = cluster_get(&c, &resource_hpas, ns, "made-generated");
     EQ_INT(json_int(json_at(hpa, "spec", "minReplicas", NULL), 0), 3);
@@ -353,11 +364,7 @@ static void a_template_is_followed(void)
 {
     struct cluster c;
     start_world(&c);
-    create(&c, &schedule_resource,
-           "{apiVersion: autoscaling.sarabala.io/v1alpha1, kind: SmartHorizontalPodAutoscaler, "
-           "metadata: {name: made}, spec: {HPASpecTemplate: {metadata: {labels: {a: b}}, spec: "
-           "{minReplicas: 3, maxReplicas: 6, scaleTargetRef: {kind: Deployment, name: web}}}, " DAY
-           "}}");
+    create_templated(&c, "labels: {a: b}");
     cluster_until(&c, at("2026-06-03T09:00:02Z"));
     cluster_do(
         &c, KUBE_MERGE_PATCH, &schedule_resource, ns, "made",
@@ -393,11 +400,7 @@ static void a_renamed_template_leaves_nothing_behind(void)
 {
     struct cluster c;
     start_world(&c);
-    create(&c, &schedule_resource,
-           "{apiVersion: autoscaling.sarabala.io/v1alpha1, kind: SmartHorizontalPodAutoscaler, "
-           "metadata: {name: made}, spec: {HPASpecTemplate: {metadata: {name: old}, spec: "
-           "{minReplicas: 3, maxReplicas: 6, scaleTargetRef: {kind: Deployment, name: web}}}, " DAY
-           "}}");
+    create_templated(&c, "name: old");
     cluster_until(&c, at("2026-06-03T09:00:02Z"));
     OK(cluster_get(&c, &resource_hpas, ns, "old") != NULL);
     cluster_do(&c, KUBE_MERGE_PATCH, &schedule_resource, ns, "made",

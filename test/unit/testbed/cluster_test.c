@@ -45,6 +45,20 @@ static int64_t replicas_of(struct cluster *c, const char *name)
                     -1);
 }
 
+/* The beginning of a Deployment; annotations and the spec of its pods follow. */
+#define WEB_DEPLOYMENT                                                                             \
+    "kind: Deployment\napiVersion: apps/v1\nmetadata: {name: web}\n"                               \
+    "spec:\n"                                                                                      \
+    "  selector: {matchLabels: {app: web}}\n"                                                      \
+    "  template:\n"                                                                                \
+    "    metadata:\n"                                                                              \
+    "      labels: {app: web}\n"
+/* The beginning of its HPA; bounds and metrics follow. */
+#define WEB_HPA                                                                                    \
+    "kind: HorizontalPodAutoscaler\napiVersion: autoscaling/v2\nmetadata: {name: web}\n"           \
+    "spec:\n"                                                                                      \
+    "  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n"
+
 /* Four cores of work, half a core requested each at 50 %: that is 16 pods' worth, cut to what fits the bound. */
 static void an_autoscaler_follows_cpu(void)
 {
@@ -52,20 +66,10 @@ static void an_autoscaler_follows_cpu(void)
     cluster_start(&c, start_s);
     create_all(&c, nodes);
     create_all(
-        &c,
-        "kind: Deployment\napiVersion: apps/v1\nmetadata: {name: web}\n"
-        "spec:\n"
-        "  selector: {matchLabels: {app: web}}\n"
-        "  template:\n"
-        "    metadata:\n"
-        "      labels: {app: web}\n"
+        &c, WEB_DEPLOYMENT
         "      annotations: {testbed.flyball.dev/cpu-shared: 0s=1 599s=1 600s=100m 1200s=100m}\n"
         "    spec: {containers: [{name: web, image: x, resources: {requests: {cpu: 500m}}}]}\n"
-        "---\n"
-        "kind: HorizontalPodAutoscaler\napiVersion: autoscaling/v2\nmetadata: {name: web}\n"
-        "spec:\n"
-        "  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n"
-        "  maxReplicas: 10\n"
+        "---\n" WEB_HPA "  maxReplicas: 10\n"
         "  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, "
         "averageUtilization: 50}}}]\n");
     cluster_operator(&c, &testbed_feature, settings);
@@ -459,21 +463,11 @@ static void time_is_all_that_matters(void)
         cluster_start(&c, start_s);
         create_all(&c, nodes);
         create_all(
-            &c,
-            "kind: Deployment\napiVersion: apps/v1\nmetadata: {name: web}\n"
-            "spec:\n"
-            "  selector: {matchLabels: {app: web}}\n"
-            "  template:\n"
-            "    metadata:\n"
-            "      labels: {app: web}\n"
+            &c, WEB_DEPLOYMENT
             "      annotations: {testbed.flyball.dev/cpu-shared: 0s=100m 200s=2 400s=100m}\n"
             "    spec: {containers: [{name: web, image: x, resources: {requests: {cpu: 250m}, limits: "
             "{cpu: 400m}}}]}\n"
-            "---\n"
-            "kind: HorizontalPodAutoscaler\napiVersion: autoscaling/v2\nmetadata: {name: web}\n"
-            "spec:\n"
-            "  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n"
-            "  maxReplicas: 12\n"
+            "---\n" WEB_HPA "  maxReplicas: 12\n"
             "  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, "
             "averageUtilization: 70}}}]\n");
         cluster_operator(&c, &testbed_feature, settings);
