@@ -69,7 +69,6 @@ size_t screen_render(const struct screen_view *view, struct buf *out);
 void screen_allot(const size_t wanted[SCREEN_SECTION_N], size_t lines,
                   size_t ret[SCREEN_SECTION_N]);
 
-/* The section of a kind. */
 enum screen_section screen_section_of(enum screen_kind kind);
 
 /* Where the row with this key is now; if it is gone, the one that took its place; SIZE_MAX: there are no rows. */

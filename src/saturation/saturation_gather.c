@@ -20,7 +20,6 @@ static double value_if_fresh(const struct gathering *g, double value)
     return g->fresh ? value : NAN;
 }
 
-/* Adds the traffic of one replica. */
 static void add_traffic(struct gathering *g, const struct sat_traffic_replica *t)
 {
     struct gather_traffic *to = &g->traffic[g->n - 1];

@@ -24,7 +24,7 @@ struct schedule_convert_options {
     bool keep_lines; /* never convert cron lines to times of day: what the original does */
 };
 
-/* Converts one object. */
+/* An object of another kind gives an empty conversion. */
 struct schedule_conversion schedule_convert(struct arena *a, const struct json *object,
                                             const struct schedule_convert_options *options);
 

@@ -33,7 +33,7 @@ static bool needs_budget(const struct json *pod)
            !str_eqc(phase, "Pending") && !json_at(pod, "metadata", "deletionTimestamp", NULL);
 }
 
-/* 429 with one cause. Always false. */
+/* 429 with one cause, which clients such as kubectl drain retry. Always false. */
 static bool refuse_eviction(struct call *c, str why, int retry_after_s)
 {
     struct json *causes = json_new_arr(c->arena), *cause = json_new_obj(c->arena);

@@ -2,7 +2,6 @@
  * count is negative is declared in apps.types. */
 #include "kind_hooks.h"
 
-/* True if the status has the condition with status True. */
 static bool is_condition_true(const struct json *status, const char *type)
 {
     const struct json *list = json_get(status, "conditions");

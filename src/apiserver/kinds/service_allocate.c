@@ -190,7 +190,6 @@ static bool in_range(int64_t port)
     return port >= NODE_PORT_FIRST && port < NODE_PORT_FIRST + NODE_PORTS;
 }
 
-/* Marks the node ports of one object. */
 static void mark_ports(const struct json *object, bool *used)
 {
     const struct json *ports = json_at(object, "spec", "ports", NULL);

@@ -10,7 +10,6 @@
 typedef struct json *cell_fn(struct arena *a, const struct json *object, const struct json *value,
                              int64_t now_ns);
 
-/* A cell with a text. */
 static struct json *text_cell(struct arena *a, str text)
 {
     return json_new_str(a, text);

@@ -58,7 +58,6 @@ static void mark_gvk(struct arena *a, struct json *schemas, str component, struc
     json_set(a, schema, S("x-kubernetes-group-version-kind"), list);
 }
 
-/* Adds the schema of a kind's list. */
 static void add_list(struct arena *a, struct json *schemas, const struct kind *k, str component)
 {
     struct json *node = json_new_obj(a), *items = json_new_obj(a), *required = json_new_arr(a);

@@ -62,6 +62,7 @@ enum {
 
 #define WHAT_TO_DO "; restore the data directory from a copy, or move state.db* away to start empty"
 
+/* Nothing is repaired: what a repair would leave out may have been acknowledged. */
 static int set_damaged(struct db *db, err_t *e, const char *why)
 {
     return err_set(e, EUCLEAN, "the database %s is damaged (%s)%s", db->path, why, WHAT_TO_DO);

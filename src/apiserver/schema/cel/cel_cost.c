@@ -148,7 +148,6 @@ struct cel_range cel_size_or_unknown(struct coster *c, struct cel_node *node)
     return find_size(c, node, &size) ? size : (struct cel_range){ 0, NO_LIMIT };
 }
 
-/* The size of one item of a list, by the schema. */
 struct cel_range cel_item_size(struct coster *c, struct cel_node *list)
 {
     bool has;
