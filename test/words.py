@@ -66,8 +66,11 @@ PHRASES = {
 
 # names of functions
 BARE = r"(finish|start|settle|tell|look|drop|told|heard|remember|forget|done_with|go_on|carry_on|come|went)"
+STATES = (r"(as|awaited|awkward|between|committed|damaged|fixed|found|governed|here|kept|known|numberlike|plain|printable|real|since|"
+          r"stays|tagged|trusted|unsayable|usable|uses|without|wrong)")
 NAMES = {
     rf"^static [\w *]*?\b{BARE}\(": "a verb needs its object and the file's prefix",
+    rf"^static [\w *]*?\b{STATES}\(": "an adjective or adverb names nothing: verb and object, or is_, has_, can_",
     r"\b\w*(_told|_tell|_tells|_heard|in_vain|lull|patience|lay_up|newborn)\w*\b": "use the field's word",
 }
 

@@ -16,7 +16,7 @@ static int64_t integer(const struct json *o, const char *key)
     return json_int(json_get(o, key), 0);
 }
 
-static double real(const struct json *o, const char *key)
+static double real_at(const struct json *o, const char *key)
 {
     return golden_real(json_get(o, key), 0);
 }
@@ -29,7 +29,7 @@ static struct bid *read_bids(struct golden *g, const struct json *list)
     for (size_t i = 0; i < json_len(list); i++) {
         const struct json *b = json_item(list, i);
         bids[i] = (struct bid){ integer(b, "demand"), integer(b, "min"), integer(b, "max"),
-                                real(b, "weight") };
+                                real_at(b, "weight") };
     }
     return bids;
 }
@@ -76,12 +76,12 @@ static struct agent_rules read_rules(const struct json *config)
 {
     return (struct agent_rules){
         .absolute_min_milli = integer(config, "absolute_min_allocation"),
-        .need_headroom = real(config, "need_headroom"),
-        .want_headroom = real(config, "want_headroom"),
-        .alpha_down = real(config, "alpha_down"),
-        .alpha_up = real(config, "alpha_up"),
-        .idle_decay = real(config, "idle_decay_rate"),
-        .target_throttling = real(config, "target_throttling"),
+        .need_headroom = real_at(config, "need_headroom"),
+        .want_headroom = real_at(config, "want_headroom"),
+        .alpha_down = real_at(config, "alpha_down"),
+        .alpha_up = real_at(config, "alpha_up"),
+        .idle_decay = real_at(config, "idle_decay_rate"),
+        .target_throttling = real_at(config, "target_throttling"),
         .infinite_reward = true,
     };
 }
@@ -105,7 +105,7 @@ static void run_state(struct golden *g, const struct json *c)
 {
     const struct json *in = json_get(c, "input");
     check_state(g,
-                agent_state(integer(in, "usage_milli"), real(in, "throttling"),
+                agent_state(integer(in, "usage_milli"), real_at(in, "throttling"),
                             integer(in, "allocation_milli")),
                 json_at(c, "expected", "state", NULL));
 }
@@ -115,7 +115,7 @@ static void run_reward(struct golden *g, const struct json *c)
     const struct json *in = json_get(c, "input"), *want = json_at(c, "expected", "reward", NULL);
     struct agent_rules rules = { .infinite_reward = json_is(want, JSON_STR) };
     struct agent_outcome o = { integer(in, "usage_milli"), integer(in, "allocation_milli"),
-                               real(in, "throttling"),
+                               real_at(in, "throttling"),
                                json_bool(json_get(in, "slo_violation"), false) };
     golden_eq_real(g, "reward", agent_reward(&rules, o, integer(in, "prev_allocation_milli")), want,
                    same);
@@ -126,8 +126,9 @@ static void run_action(struct golden *g, const struct json *c)
     const struct json *in = json_get(c, "input"), *values = json_get(in, "q");
     double q[AGENT_ACTION_N];
     for (int a = 0; a < AGENT_ACTION_N; a++)
-        q[a] = real(values, agent_action_name((enum agent_action)a));
-    golden_eq_str(g, "action", str_c(agent_action_name(agent_greedy(q, real(in, "shadow_price")))),
+        q[a] = real_at(values, agent_action_name((enum agent_action)a));
+    golden_eq_str(g, "action",
+                  str_c(agent_action_name(agent_greedy(q, real_at(in, "shadow_price")))),
                   json_at(c, "expected", "action", NULL));
 }
 
@@ -148,14 +149,14 @@ static void run_bid(struct golden *g, const struct json *c)
     struct agent *agent = &own.agent;
     market_compat_agent_init(&own, 0, 1);
     agent->usage_milli = (int32_t)integer(in, "usage_milli");
-    agent->throttling = real(in, "throttling");
+    agent->throttling = real_at(in, "throttling");
     agent->allocation_milli = (int32_t)integer(in, "allocation_milli");
     own.smoothed_milli = integer(in, "smoothed_demand");
     const struct json *history = json_get(in, "throttling_history");
     for (size_t i = 0; i < json_len(history) && i < COMPAT_HISTORY; i++)
         own.history[own.history_n++] = json_real(json_item(history, i), 0);
     struct bid bid = market_compat_bid(&own, &rules, read_action(json_get(in, "action")),
-                                       real(in, "shadow_price"),
+                                       real_at(in, "shadow_price"),
                                        json_bool(json_get(in, "in_grace_period"), false));
     check_bid(g, bid, want);
     check_state(g, agent_state(agent->usage_milli, agent->throttling, agent->allocation_milli),
@@ -193,8 +194,8 @@ static void run_qlearn(struct golden *g, const struct json *c)
 {
     const struct json *in = json_get(c, "input"), *steps = json_get(in, "steps");
     struct agent_rules rules = {
-        .learning_rate = real(in, "alpha"),
-        .discount = real(in, "gamma"),
+        .learning_rate = real_at(in, "alpha"),
+        .discount = real_at(in, "gamma"),
         .absolute_min_milli = 10,
         .need_headroom = 0.15,
         .want_headroom = 0.10,
@@ -202,15 +203,15 @@ static void run_qlearn(struct golden *g, const struct json *c)
     };
     struct compat_agent own;
     struct agent *agent = &own.agent;
-    market_compat_agent_init(&own, real(in, "epsilon0"), 1);
+    market_compat_agent_init(&own, real_at(in, "epsilon0"), 1);
     agent->allocation_milli = (int32_t)integer(in, "initial_allocation");
     for (size_t i = 0; i < json_len(steps); i++) {
         const struct json *step = json_item(steps, i);
         const struct json *want = json_item(json_at(c, "expected", "steps", NULL), i);
         struct agent_outcome o = { integer(step, "usage_milli"), integer(step, "allocation_milli"),
-                                   real(step, "throttling"),
+                                   real_at(step, "throttling"),
                                    json_bool(json_get(step, "slo_violation"), false) };
-        double price = real(step, "shadow_price");
+        double price = real_at(step, "shadow_price");
         market_compat_learn(&own, &rules, o);
         check_bid(g, market_compat_bid(&own, &rules, agent_choose(agent, 0, false), 0, false),
                   json_get(want, "bid_first_pass"));
@@ -247,7 +248,7 @@ static void run_smoothing(struct golden *g, const struct json *c)
         &pod, (struct compat_smoothing){
                   integer(in, "nash_allocation"), integer(in, "pod_limit_container0"),
                   json_bool(json_get(in, "within_30s_of_last_write"), false),
-                  real(in, "min_change_percent"), integer(in, "absolute_min_allocation") });
+                  real_at(in, "min_change_percent"), integer(in, "absolute_min_allocation") });
     check_write(g, w, &pod, want, "written");
     golden_eq_int(g, "last_smoothed", pod.last_smoothed, json_get(want, "last_smoothed"));
 }
@@ -263,8 +264,8 @@ static void run_faststep(struct golden *g, const struct json *c)
                                                      integer(in, "delta_throttled_usec") },
                        2000000000);
     struct compat_write w =
-        market_compat_fast_step(&pod, window.demand, real(in, "throttling_threshold"),
-                                real(in, "fast_step_min"), real(in, "fast_step_max"));
+        market_compat_fast_step(&pod, window.demand, real_at(in, "throttling_threshold"),
+                                real_at(in, "fast_step_min"), real_at(in, "fast_step_max"));
     check_write(g, w, &pod, want, "boosted");
 }
 
@@ -353,7 +354,7 @@ static void run_demand(struct golden *g, const struct json *c)
     check_stat(g, second, json_get(want, "parsed_second"));
     int64_t elapsed = integer(in, "delta_time_ns");
     if (elapsed <= 0)
-        elapsed = (int64_t)(real(in, "fallback_interval_s") * 1e9);
+        elapsed = (int64_t)(real_at(in, "fallback_interval_s") * 1e9);
     struct demand_window w = demand_measure(first, second, elapsed);
     golden_eq_real(g, "demand", w.demand, json_at(want, "second", "demand", NULL), same);
     golden_eq_int(g, "usage_milli", w.usage_milli, json_at(want, "second", "usage_milli", NULL));
@@ -391,17 +392,17 @@ static void seed_price(struct golden *g, const struct json *in, const struct jso
 
 static void seed_q_update(struct golden *g, const struct json *in, const struct json *want)
 {
-    struct agent_rules rules = { .learning_rate = real(in, "alpha"),
-                                 .discount = real(in, "gamma") };
+    struct agent_rules rules = { .learning_rate = real_at(in, "alpha"),
+                                 .discount = real_at(in, "gamma") };
     struct agent agent;
     agent_init(&agent, 0, 1);
     agent.state = agent.action = 0;
-    agent_add_row(&agent, 0)->q[0] = real(in, "q");
+    agent_add_row(&agent, 0)->q[0] = real_at(in, "q");
     /* an outcome that earns exactly the reward: enough, unthrottled (10 + 5), and 5 lost by change */
     struct agent_outcome o = { .usage_milli = 100, .allocation_milli = 170, .throttling = 0 };
     double reward = agent_reward(&rules, o, agent.allocation_milli);
     agent_learn(&agent, &rules, o);
-    if (golden_ok(g, fabs(reward - real(in, "reward")) < 1e-9, "the outcome earns %g", reward))
+    if (golden_ok(g, fabs(reward - real_at(in, "reward")) < 1e-9, "the outcome earns %g", reward))
         golden_eq_real(g, "q", agent_row(&agent, 0)->q[0], json_get(want, "q"), close);
     agent_done(&agent);
 }
@@ -409,7 +410,7 @@ static void seed_q_update(struct golden *g, const struct json *in, const struct 
 static void seed_reward(struct golden *g, const struct json *in, const struct json *want)
 {
     struct agent_outcome o = { integer(in, "usage"), integer(in, "allocation"),
-                               real(in, "throttling"),
+                               real_at(in, "throttling"),
                                json_bool(json_get(in, "slo_violation"), false) };
     struct agent_rules rules = { 0 };
     golden_eq_real(g, "reward", agent_reward(&rules, o, integer(in, "prev_allocation")),
@@ -421,14 +422,15 @@ static void run_seed(struct golden *g, const struct json *c)
     const struct json *in = json_get(c, "input"), *want = json_get(c, "expected");
     str op = json_text(json_get(in, "op"));
     if (str_eqc(op, "smooth_up")) {
-        golden_eq_int(g, "smoothed", milli_round(limit_smooth(real(in, "new"), real(in, "last"))),
+        golden_eq_int(g, "smoothed",
+                      milli_round(limit_smooth(real_at(in, "new"), real_at(in, "last"))),
                       json_get(want, "smoothed"));
     } else if (str_eqc(op, "request_from_limit")) {
         golden_eq_int(g, "request", limit_request(integer(in, "limit")), json_get(want, "request"));
     } else if (str_eqc(op, "fast_step")) {
-        struct limit_boost_rules rules = { real(in, "threshold"), real(in, "min"),
-                                           real(in, "max") };
-        int64_t boosted = limit_boost(integer(in, "current"), real(in, "throttling"), &rules);
+        struct limit_boost_rules rules = { real_at(in, "threshold"), real_at(in, "min"),
+                                           real_at(in, "max") };
+        int64_t boosted = limit_boost(integer(in, "current"), real_at(in, "throttling"), &rules);
         golden_eq_int(g, "new", boosted, json_get(want, "new"));
         golden_eq_bool(g, "boost", boosted > integer(in, "current"), json_get(want, "boost"));
     } else if (str_eqc(op, "nash")) {
@@ -438,7 +440,8 @@ static void run_seed(struct golden *g, const struct json *c)
     } else if (str_eqc(op, "q_update")) {
         seed_q_update(g, in, want);
     } else if (str_eqc(op, "demand_reduction")) {
-        golden_eq_int(g, "demand", agent_price_response(integer(in, "demand"), real(in, "price")),
+        golden_eq_int(g, "demand",
+                      agent_price_response(integer(in, "demand"), real_at(in, "price")),
                       json_get(want, "demand"));
     } else if (str_eqc(op, "reward")) {
         seed_reward(g, in, want);
@@ -509,10 +512,10 @@ static void run_vpa(struct golden *g, const struct json *c)
     vpa_init(vpa);
     for (size_t i = 0; i < json_len(events); i++) {
         const struct json *e = json_item(events, i);
-        vpa_add_cpu(vpa, integer(e, "t"), real(e, "cpu_milli") / 1000);
-        vpa_add_memory(vpa, integer(e, "t"), real(e, "mem_bytes"));
+        vpa_add_cpu(vpa, integer(e, "t"), real_at(e, "cpu_milli") / 1000);
+        vpa_add_memory(vpa, integer(e, "t"), real_at(e, "mem_bytes"));
         if (json_get(e, "oom_requested_bytes"))
-            vpa_add_oom(vpa, integer(e, "t"), real(e, "oom_requested_bytes"));
+            vpa_add_oom(vpa, integer(e, "t"), real_at(e, "oom_requested_bytes"));
     }
     for (size_t i = 0; i < countof(percentiles); i++) {
         const struct json *w = json_get(json_get(want, "percentiles"), percentiles[i].name);

@@ -78,7 +78,7 @@ static struct {
 
 static void next(void);
 
-static void found(void *context, const struct resource *r, const char *failure)
+static void on_discovered(void *context, const struct resource *r, const char *failure)
 {
     (void)context;
     bool right = r && !strcmp(r->plural, "horizontalpodautoscalers") && r->namespaced;
@@ -102,7 +102,8 @@ static void done(void *context, const struct kube_reply *reply)
 static void next(void)
 {
     if (run.at == countof(steps)) {
-        kube_discover(run.k, S("autoscaling/v2"), S("HorizontalPodAutoscaler"), found, NULL);
+        kube_discover(run.k, S("autoscaling/v2"), S("HorizontalPodAutoscaler"), on_discovered,
+                      NULL);
         return;
     }
     const struct step *s = &steps[run.at];

@@ -18,7 +18,7 @@ static struct json *root(struct arena *a)
 }
 
 /* All values as one JSON list, or the text of the error. */
-static str found(struct arena *a, const char *path, unsigned flags)
+static str find_texts(struct arena *a, const char *path, unsigned flags)
 {
     struct jsonpath p;
     struct jsonpath_values values;
@@ -42,7 +42,8 @@ static void check(const struct expectation *t, size_t n, unsigned flags)
 {
     for (size_t i = 0; i < n; i++) {
         auto_arena struct arena a = { 0 };
-        tap_eq_str(__FILE__, __LINE__, t[i].path, found(&a, t[i].path, flags), str_c(t[i].want));
+        tap_eq_str(__FILE__, __LINE__, t[i].path, find_texts(&a, t[i].path, flags),
+                   str_c(t[i].want));
     }
 }
 
@@ -100,7 +101,7 @@ static void values_are_found(void)
     };
     check(t, countof(t), 0);
     auto_arena struct arena a = { 0 };
-    OK(str_eq(found(&a, "", 0), found(&a, "$", 0)));
+    OK(str_eq(find_texts(&a, "", 0), find_texts(&a, "$", 0)));
 }
 
 static void errors_have_a_column(void)

@@ -16,7 +16,7 @@ struct node {
     size_t n;
 };
 
-static int64_t between(struct random *r, int64_t low, int64_t high)
+static int64_t random_between(struct random *r, int64_t low, int64_t high)
 {
     return low + (int64_t)random_below(r, (uint32_t)(high - low + 1));
 }
@@ -28,19 +28,19 @@ static bool one_in(struct random *r, uint32_t n)
 
 static struct node random_node(struct random *r)
 {
-    struct node node = { .rules = { .capacity_milli = between(r, 0, 16000),
-                                    .baseline_milli = between(r, 10, 300),
+    struct node node = { .rules = { .capacity_milli = random_between(r, 0, 16000),
+                                    .baseline_milli = random_between(r, 10, 300),
                                     .absolute_min_milli = 10,
-                                    .max_share = (double)between(r, 0, 100) / 100 } };
-    node.n = (size_t)between(r, 1, PODS_MAX);
+                                    .max_share = (double)random_between(r, 0, 100) / 100 } };
+    node.n = (size_t)random_between(r, 1, PODS_MAX);
     for (size_t i = 0; i < node.n; i++)
         node.pods[i] = (struct floor_pod){
-            .min_milli = one_in(r, 3) ? between(r, 1, 20000) : 0,
-            .max_milli = one_in(r, 4) ? between(r, 1, 4000) : 0,
-            .original_limit_milli = one_in(r, 4) ? 0 : between(r, 10, 4000),
-            .held_milli = one_in(r, 4) ? between(r, 1, 2000) : 0,
-            .boost_milli = one_in(r, 4) ? between(r, 1, 6000) : 0,
-            .weight = (double)between(r, 1, 40) / 10,
+            .min_milli = one_in(r, 3) ? random_between(r, 1, 20000) : 0,
+            .max_milli = one_in(r, 4) ? random_between(r, 1, 4000) : 0,
+            .original_limit_milli = one_in(r, 4) ? 0 : random_between(r, 10, 4000),
+            .held_milli = one_in(r, 4) ? random_between(r, 1, 2000) : 0,
+            .boost_milli = one_in(r, 4) ? random_between(r, 1, 6000) : 0,
+            .weight = (double)random_between(r, 1, 40) / 10,
         };
     return node;
 }
@@ -111,11 +111,11 @@ static void the_price_is_zero_exactly_when_nobody_is_short(void)
     struct clear_scratch scratch = { 0 };
     for (int k = 0; k < NODES; k++) {
         struct bid bids[PODS_MAX];
-        int64_t x[PODS_MAX], capacity = between(&r, 1, 20000);
-        size_t n = (size_t)between(&r, 1, PODS_MAX);
+        int64_t x[PODS_MAX], capacity = random_between(&r, 1, 20000);
+        size_t n = (size_t)random_between(&r, 1, PODS_MAX);
         for (size_t i = 0; i < n; i++) {
-            int64_t min = between(&r, 0, 400), max = min + between(&r, 0, 1500);
-            bids[i] = (struct bid){ max, min, max, (double)between(&r, 1, 40) / 10 };
+            int64_t min = random_between(&r, 0, 400), max = min + random_between(&r, 0, 1500);
+            bids[i] = (struct bid){ max, min, max, (double)random_between(&r, 1, 40) / 10 };
         }
         struct clearing c = market_clear(capacity, bids, n, &scratch, x);
         struct price p = price_of(capacity, bids, n, &c, x);
@@ -140,17 +140,18 @@ static void requests_fit_the_node(void)
     for (int k = 0; k < NODES; k++) {
         auto_arena struct arena a = { 0 };
         struct request_pod pods[PODS_MAX];
-        size_t n = (size_t)between(&r, 1, PODS_MAX);
-        int64_t allocatable = between(&r, 0, 12000), before = 0, after = 0;
+        size_t n = (size_t)random_between(&r, 1, PODS_MAX);
+        int64_t allocatable = random_between(&r, 0, 12000), before = 0, after = 0;
         for (size_t i = 0; i < n; i++) {
-            int64_t limit = between(&r, 2, 2000);
-            pods[i] = (struct request_pod){ .share_milli = between(&r, 0, 1500),
-                                            .limit_milli = limit,
-                                            .request_milli = between(&r, 1, 1500),
-                                            .held_milli = one_in(&r, 5) ? between(&r, 1, 900) : 0,
-                                            .since_s = between(&r, 0, 120),
-                                            .writable = !one_in(&r, 4),
-                                            .with_limit = one_in(&r, 3) };
+            int64_t limit = random_between(&r, 2, 2000);
+            pods[i] =
+                (struct request_pod){ .share_milli = random_between(&r, 0, 1500),
+                                      .limit_milli = limit,
+                                      .request_milli = random_between(&r, 1, 1500),
+                                      .held_milli = one_in(&r, 5) ? random_between(&r, 1, 900) : 0,
+                                      .since_s = random_between(&r, 0, 120),
+                                      .writable = !one_in(&r, 4),
+                                      .with_limit = one_in(&r, 3) };
             before += pods[i].request_milli;
         }
         int64_t room = request_settle(allocatable, pods, n, &scratch, &a);
@@ -290,13 +291,13 @@ static void rounds_keep_their_promises(void)
     size_t bad = 0;
     for (int k = 0; k < NODES / 50; k++) {
         struct world w;
-        int64_t used[PODS_MAX], capacity = between(&r, 1500, 12000), before = 0;
-        world_init(&w, (size_t)between(&r, 1, 12), k % 2 ? 2.5 : 1);
+        int64_t used[PODS_MAX], capacity = random_between(&r, 1500, 12000), before = 0;
+        world_init(&w, (size_t)random_between(&r, 1, 12), k % 2 ? 2.5 : 1);
         for (size_t i = 0; i < w.n; i++) {
-            int64_t limit = between(&r, 50, 1000);
-            used[i] = between(&r, 0, 1500);
-            w.pods[i].min_milli = one_in(&r, 4) ? (int32_t)between(&r, 1, 20000) : 0;
-            w.pods[i].max_milli = one_in(&r, 4) ? (int32_t)between(&r, 200, 2000) : 0;
+            int64_t limit = random_between(&r, 50, 1000);
+            used[i] = random_between(&r, 0, 1500);
+            w.pods[i].min_milli = one_in(&r, 4) ? (int32_t)random_between(&r, 1, 20000) : 0;
+            w.pods[i].max_milli = one_in(&r, 4) ? (int32_t)random_between(&r, 200, 2000) : 0;
             w.pods[i].original_limit_milli = (int32_t)limit;
             market_pod_set_limit(&w.pods[i], limit, limit_request(limit));
             before += w.pods[i].request_milli;

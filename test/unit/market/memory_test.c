@@ -55,7 +55,7 @@ static void urgent_growth_comes_first(void)
     EQ_STR(str_c(c[1].change.reason), S("NoRoom"));
 }
 
-static int64_t between(struct random *r, int64_t low, int64_t high)
+static int64_t random_between(struct random *r, int64_t low, int64_t high)
 {
     return low + (int64_t)random_below(r, (uint32_t)(high - low + 1));
 }
@@ -70,23 +70,24 @@ static void nothing_forbidden_happens_on_random_nodes(void)
     for (int k = 0; k < NODES; k++) {
         struct memory_track tracks[CONTAINERS_MAX] = { 0 };
         struct memory_container c[CONTAINERS_MAX] = { 0 };
-        size_t n = (size_t)between(&r, 1, CONTAINERS_MAX);
-        struct memory_node node = { .allocatable = between(&r, 200, 12000) * mib,
-                                    .others = between(&r, 0, 500) * mib,
+        size_t n = (size_t)random_between(&r, 1, CONTAINERS_MAX);
+        struct memory_node node = { .allocatable = random_between(&r, 200, 12000) * mib,
+                                    .others = random_between(&r, 0, 500) * mib,
                                     .kubernetes_minor = 34,
-                                    .requests_only = between(&r, 0, 4) == 0 };
+                                    .requests_only = random_between(&r, 0, 4) == 0 };
         int64_t before = node.others_requested = node.others, after = node.others;
         for (size_t i = 0; i < n; i++) {
-            int64_t limit = between(&r, 64, 2048) * mib, now = 100;
-            for (int64_t s = between(&r, 1, 7); s > 0; s--, now += between(&r, 10, 900))
-                memory_track_sample(&tracks[i], now, between(&r, 1, limit / mib) * mib,
-                                    between(&r, 0, 9) == 0 ? 0.2 : 0);
+            int64_t limit = random_between(&r, 64, 2048) * mib, now = 100;
+            for (int64_t s = random_between(&r, 1, 7); s > 0;
+                 s--, now += random_between(&r, 10, 900))
+                memory_track_sample(&tracks[i], now, random_between(&r, 1, limit / mib) * mib,
+                                    random_between(&r, 0, 9) == 0 ? 0.2 : 0);
             node.now_s = MAX(node.now_s, now);
             c[i] = (struct memory_container){ .track = &tracks[i],
                                               .limit = limit,
-                                              .request = limit * between(&r, 10, 99) / 100,
-                                              .busy = between(&r, 0, 9) == 0,
-                                              .hpa_memory = between(&r, 0, 9) == 0 };
+                                              .request = limit * random_between(&r, 10, 99) / 100,
+                                              .busy = random_between(&r, 0, 9) == 0,
+                                              .hpa_memory = random_between(&r, 0, 9) == 0 };
             before += c[i].request;
         }
         memory_round(&node, c, n);

@@ -22,7 +22,7 @@ struct world {
     double base[SLO_VARIANTS_MAX]; /* s of an idle iteration */
 };
 
-static double between(struct random *r, double low, double high)
+static double random_between(struct random *r, double low, double high)
 {
     return low + (high - low) * random_unit(r);
 }
@@ -32,22 +32,22 @@ static struct world make_world(uint64_t seed)
     struct world w = { 0 };
     random_init(&w.random, seed, 1);
     struct random *r = &w.random;
-    w.rate = between(r, 0, 60);
-    w.trend = between(r, -0.5, 1);
-    w.in = between(r, 50, 3000);
-    w.out = between(r, 20, 500);
+    w.rate = random_between(r, 0, 60);
+    w.trend = random_between(r, -0.5, 1);
+    w.in = random_between(r, 50, 3000);
+    w.out = random_between(r, 20, 500);
     w.variant_n = 1 + random_below(r, 4);
     for (size_t i = 0; i < w.variant_n; i++) {
         int min = (int)random_below(r, 3);
         w.variants[i] = (struct slo_variant){ .id = 100 + 7 * i,
                                               .min = min,
                                               .max = min + 1 + (int)random_below(r, 60),
-                                              .cost = between(r, 5, 60),
-                                              .kv_tokens = between(r, 2e4, 5e5),
+                                              .cost = random_between(r, 5, 60),
+                                              .kv_tokens = random_between(r, 2e4, 5e5),
                                               .max_seqs = random_below(r, 2) ? 256 : NAN,
                                               .start_delay = NAN };
         w.variants[i].current = w.variants[i].min + (int)random_below(r, 4);
-        w.base[i] = between(r, 0.008, 0.04);
+        w.base[i] = random_between(r, 0.008, 0.04);
     }
     return w;
 }
@@ -73,9 +73,9 @@ static struct slo_input observe(struct world *w, int step)
     for (size_t i = 0; i < w->variant_n; i++)
         report(w, i, w->rate / MAX(total, 1));
     struct slo_input in = { .now = 60 + 15 * step,
-                            .arrival = w->rate * between(r, 0.9, 1.1),
-                            .in_tokens = w->in * between(r, 0.9, 1.1),
-                            .out_tokens = w->out * between(r, 0.9, 1.1),
+                            .arrival = w->rate * random_between(r, 0.9, 1.1),
+                            .in_tokens = w->in * random_between(r, 0.9, 1.1),
+                            .out_tokens = w->out * random_between(r, 0.9, 1.1),
                             .in_tail = w->in * 4,
                             .ok = NAN,
                             .finished = w->rate * 15,
@@ -148,7 +148,7 @@ static void more_load_never_asks_for_fewer(void)
         for (int step = 0, n = steps_of(&w); step < n; step++) {
             struct slo_input in = observe(&w, step), busier = in;
             struct slo_state twin = state;
-            busier.arrival *= between(&w.random, 1, 3);
+            busier.arrival *= random_between(&w.random, 1, 3);
             slo_step(&state, &config, &in, &out);
             slo_step(&twin, &config, &busier, &more);
             if (more.need < out.need * (1 - 1e-12) ||
