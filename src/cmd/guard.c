@@ -13,6 +13,7 @@
  * is not cached, because it is not a statement about the token. */
 #include "guard.h"
 
+#include "../base/list.h"
 #include "../base/log.h"
 
 static const struct resource token_reviews = { "authentication.k8s.io", "v1", "tokenreviews",
@@ -32,7 +33,7 @@ struct verdict {
 
 struct review { /* pending */
     struct guard *guard;
-    struct review *next;
+    struct list_item item; /* of guard->reviews */
     struct exchange *x;
     char *token; /* owned */
     struct kube_call *call;
@@ -45,7 +46,7 @@ struct guard {
     const char *path;
     struct verdict verdicts[VERDICTS];
     size_t next; /* to be overwritten */
-    struct review *reviews;
+    struct list reviews;
     int64_t second_ns; /* monotonic second that `reviews_in_it` counts */
     int reviews_in_it;
 };
@@ -60,6 +61,7 @@ struct guard *guard_new(struct kube *kube, const char *path)
 
 static void review_free(struct review *r)
 {
+    list_remove(&r->item);
     free(r->token);
     free(r);
 }
@@ -68,8 +70,7 @@ void guard_free(struct guard *g)
 {
     if (!g)
         return;
-    for (struct review *r = g->reviews, *next; r; r = next) {
-        next = r->next;
+    for (struct review *r; (r = list_first(&g->reviews, struct review, item));) {
         kube_call_cancel(r->call);
         exchange_abort(r->x);
         review_free(r);
@@ -106,11 +107,7 @@ static void cache_verdict(struct guard *g, char *token, int status)
 static void finish_review(struct review *r, int status)
 {
     struct guard *g = r->guard;
-    for (struct review **at = &g->reviews; *at; at = &(*at)->next)
-        if (*at == r) {
-            *at = r->next;
-            break;
-        }
+    list_remove(&r->item);
     if (status != 500) /* not a statement about the token */
         cache_verdict(g, take(r->token), status);
     if (status == 200)
@@ -228,13 +225,10 @@ void guard_pass_token(struct guard *g, str token, struct exchange *x,
         return;
     }
     struct review *r = mem_zero(1, sizeof(*r));
-    *r = (struct review){ .guard = g,
-                          .next = g->reviews,
-                          .x = x,
-                          .token = mem_dup(token.p, token.n),
-                          .serve = serve,
-                          .context = context };
-    g->reviews = r;
+    *r = (struct review){
+        .guard = g, .x = x, .token = mem_dup(token.p, token.n), .serve = serve, .context = context
+    };
+    list_append(&g->reviews, &r->item);
     auto_arena struct arena a = { 0 };
     struct json *spec = json_new_obj(&a);
     json_set_str(&a, spec, "token", token);

@@ -21,6 +21,7 @@
  *
  * Ownership. A group lives until its last fetch ends; its fetches belong to their feeds, and one
  * that is stopped leaves the group. A query belongs to its group until it is answered. */
+#include "../../base/list.h"
 #include "../../base/log.h"
 #include "collect_query.h"
 
@@ -34,7 +35,7 @@ enum {
 };
 
 struct group_query {
-    struct group_query *next;
+    struct list_item item; /* of group->queries */
     struct sat_group *group;
     enum collect_kind kind;
     struct prom_call *call; /* NULL: answered */
@@ -46,7 +47,7 @@ struct sat_group {
     struct sat_collector *collector;
     size_t held; /* by fetches, and while an answer is handled */
     size_t size; /* fetches at the start */
-    struct group_query *queries;
+    struct list queries;
     bool failed;  /* a query failed: its members sent it for themselves, */
     bool helped;  /* at least one of them got an answer, */
     bool failing; /* and at least one failed too */
@@ -66,8 +67,8 @@ static void release_group(struct sat_group *g)
         return;
     if (g->failed && g->helped && !g->failing)
         halve_groups(g->collector, g->size);
-    for (struct group_query *x = g->queries, *next; x; x = next) {
-        next = x->next;
+    for (struct group_query *x; (x = list_first(&g->queries, struct group_query, item));) {
+        list_remove(&x->item);
         prom_call_cancel(x->call);
         free(x);
     }
@@ -81,20 +82,12 @@ void collect_leave_group(struct sat_fetch *q)
         return;
     g->helped |= q->answered_apart;
     g->failing |= q->feed->alone;
-    for (struct group_query *x = g->queries; x; x = x->next)
+    list_each(struct group_query, x, &g->queries, item)
         for (size_t i = 0; i < x->n; i++)
             if (x->members[i] == q)
                 x->members[i] = NULL;
     q->group = NULL;
     release_group(g);
-}
-
-static void unlink_query(struct group_query *query)
-{
-    struct group_query **at = &query->group->queries;
-    while (*at != query)
-        at = &(*at)->next;
-    *at = query->next;
 }
 
 /* ---- sending */
@@ -113,9 +106,9 @@ static void send_group_query(struct sat_group *g, struct sat_fetch **members, si
     if (n <= 1)
         return;
     struct group_query *query = mem_zero(1, sizeof(*query) + n * sizeof(struct sat_fetch *));
-    *query = (struct group_query){ .next = g->queries, .group = g, .kind = kind, .n = n };
+    *query = (struct group_query){ .group = g, .kind = kind, .n = n };
     memcpy(query->members, members, n * sizeof(*members));
-    g->queries = query;
+    list_append(&g->queries, &query->item);
     for (size_t i = 0; i < n; i++) {
         members[i]->left++;
         first |= !members[i]->feed->asked;
@@ -295,7 +288,7 @@ static void on_group_answer(void *context, const struct prom_result *result, con
     struct sat_group *g = query->group;
     g->held++;
     query->call = NULL;
-    unlink_query(query);
+    list_remove(&query->item);
     if (failure && failure->code != ECANCELED) {
         ask_apart(query, failure);
     } else {
