@@ -92,6 +92,12 @@ def show_every_view(run, scenario):
             run.browser.until("document.body.innerText.includes('reachable')")
         elif view != "decisions":
             assert run.browser.run("document.querySelectorAll('.space .row').length") == 0, view
+        broken = run.browser.run("""[...document.querySelectorAll('td')].filter(td => {
+            const text = document.createRange();
+            text.selectNodeContents(td);
+            return /^[A-Za-z]+$/.test(td.textContent) && new Set([...text.getClientRects()].map(r => r.top)).size > 1;
+        }).map(td => td.textContent)""")
+        assert not broken, "words break in tables of %s: %s" % (view, broken)
         run.picture(scenario + "-" + view)
     if scenario == "llm":
         run.browser.look(dark=True)
