@@ -182,6 +182,7 @@ static int open_server(struct apiserver *s, const struct apiserver_options *o, e
                                  .issuer = s->tls ? &s->credentials.ca : NULL,
                                  .no_accounts = o->no_accounts,
                                  .allow_all = o->allow_all,
+                                 .no_anonymous = o->no_anonymous,
                                  .service_addresses = o->service_addresses };
     int result = webhook_check_services(o->service_addresses, e);
     if (result == 0)

@@ -36,7 +36,8 @@ struct apiserver_options {
     const char *client_ca_file;       /* also trusted for client certificates; NULL: none */
     bool
         no_accounts; /* no default service accounts; pods need none. Like kube-apiserver without its controller */
-    bool allow_all; /* authorize every request */
+    bool allow_all;    /* authorize every request */
+    bool no_anonymous; /* refuse requests without credentials */
     /* Where the services of webhooks are: "NAME.NS=ADDR[:PORT],..."; NULL: nowhere. */
     const char *service_addresses;
     bool log_requests;     /* log one line per request */

@@ -31,22 +31,28 @@ struct face_flag {
     const char **target; /* NULL: accepted without effect */
 };
 
-/* Reads "--name=value" and "--name"; a word without dashes is the value of the flag before it. */
-static void read_face_flags(const char *face, int argc, char **argv, const struct face_flag *flags)
+/* Reads "--name=value" and "--name"; a word without dashes is the value of the flag before it. False: one is not. */
+static bool read_face_flags(const char *face, int argc, char **argv, const struct face_flag *flags)
 {
     for (int i = 1; i < argc; i++) {
+        if (argv[i][0] != '-') { /* quoted: kube-apiserver */
+            fprintf(stderr, "Error: \"%s\" does not take any arguments, got [\"%s\"]\n", face,
+                    argv[i]);
+            return false;
+        }
         const char *word = argv[i] + strspn(argv[i], "-");
         size_t n = strcspn(word, "=");
         const struct face_flag *f = flags;
         while (f->name && (strlen(f->name) != n || strncmp(f->name, word, n) != 0))
             f++;
-        if (!f->name && argv[i][0] == '-')
+        if (!f->name)
             fprintf(stderr, "%s: flyball ignores the unknown flag --%.*s\n", face, (int)n, word);
         bool next = !word[n] && i + 1 < argc && argv[i + 1][0] != '-';
         if (f->name && f->target)
             *f->target = word[n] ? word + n + 1 : next ? argv[i + 1] : "true";
-        i += next && argv[i][0] == '-';
+        i += next;
     }
+    return true;
 }
 
 /* Must list flags as the real programs do: envtest searches the text for the flags of certain versions. */
@@ -73,7 +79,7 @@ static bool asks_for(int argc, char **argv, const char *flag)
 /* The values of flags that have an effect; NULL: not given. */
 struct apiserver_face {
     const char *bind_address, *secure_port, *cert_dir, *cert_file, *key_file, *client_ca, *tokens,
-        *modes, *disabled, *data, *services;
+        *modes, *disabled, *data, *services, *anonymous;
 };
 
 /* The word in a list such as "RBAC,Node". */
@@ -103,6 +109,19 @@ static int read_port(const char *text, uint16_t *ret, err_t *e)
     return 0;
 }
 
+/* A mode that is not there would leave a suite with other rights than its author expects. */
+static int check_modes(const char *modes, err_t *e)
+{
+    str rest = str_c(modes ? modes : "RBAC"), mode;
+    while (str_cut(&rest, ',', &mode))
+        if (!str_eqc(mode, "RBAC") && !str_eqc(mode, "Node") && !str_eqc(mode, "AlwaysAllow"))
+            return err_set(e, EINVAL,
+                           "--authorization-mode \"" STR_FMT
+                           "\" is not supported; use RBAC, Node or AlwaysAllow",
+                           STR_ARG(mode));
+    return 0;
+}
+
 /* kube-apiserver uses apiserver.crt and apiserver.key of its certificate directory, if they exist. */
 static int run_apiserver_face(const struct apiserver_face *f, err_t *e)
 {
@@ -125,8 +144,9 @@ static int run_apiserver_face(const struct apiserver_face *f, err_t *e)
                                    .client_ca_file = f->client_ca,
                                    .no_accounts = list_has(f->disabled, "ServiceAccount"),
                                    .service_addresses = f->services,
-                                   .allow_all = list_has(f->modes, "AlwaysAllow") };
-    if (read_port(f->secure_port, &o.port, e) < 0)
+                                   .allow_all = list_has(f->modes, "AlwaysAllow"),
+                                   .no_anonymous = f->anonymous && !strcmp(f->anonymous, "false") };
+    if (check_modes(f->modes, e) < 0 || read_port(f->secure_port, &o.port, e) < 0)
         return -e->code;
     if (mkdir(f->cert_dir, 0700) < 0 && errno != EEXIST)
         return err_set(e, errno, "--cert-dir %s: %s", f->cert_dir, strerror(errno));
@@ -147,13 +167,13 @@ int cmd_envtest_apiserver(int argc, char **argv)
         { "tls-private-key-file", &f.key_file },
         { "client-ca-file", &f.client_ca },
         { "token-auth-file", &f.tokens },
+        { "anonymous-auth", &f.anonymous },
         { "authorization-mode", &f.modes },
         { "disable-admission-plugins", &f.disabled },
         { "data", &f.data },
         { "service-address", &f.services },
         { "advertise-address", NULL },
         { "allow-privileged", NULL },
-        { "anonymous-auth", NULL },
         { "api-audiences", NULL },
         { "audit-log-path", NULL },
         { "audit-policy-file", NULL },
@@ -184,7 +204,8 @@ int cmd_envtest_apiserver(int argc, char **argv)
         return print_face_help("kube-apiserver", flags);
     if (asks_for(argc, argv, "--version"))
         return cmd_version(1, argv);
-    read_face_flags("kube-apiserver", argc, argv, flags);
+    if (!read_face_flags("kube-apiserver", argc, argv, flags))
+        return EXIT_USAGE;
     int code = run_apiserver_face(&f, &e);
     if (code >= 0)
         return code;
@@ -264,7 +285,8 @@ int cmd_envtest_etcd(int argc, char **argv)
         return print_face_help("etcd", flags);
     if (asks_for(argc, argv, "--version"))
         return cmd_version(1, argv);
-    read_face_flags("etcd", argc, argv, flags);
+    if (!read_face_flags("etcd", argc, argv, flags))
+        return EXIT_USAGE;
     auto_free char *url = mem_dup(client, strlen(client));
     int r = run_etcd_face(&f, url, &e);
     if (r < 0)

@@ -45,7 +45,7 @@ def make_cert(folder, ca, name, subject, names):
 class Plane:
     """Both faces, as envtest starts them."""
 
-    def __init__(self, assets, *more):
+    def __init__(self, assets, *more, health=200):
         self.folder = tempfile.TemporaryDirectory()
         at = self.folder.name
         make_ca(at, "serving-ca")
@@ -66,7 +66,7 @@ class Plane:
              "--service-account-key-file=" + at + "/sa-signer.crt", "--service-account-signing-key-file=" + at + "/sa-signer.key",
              "--service-cluster-ip-range=10.0.0.0/24", *more], **QUIET)
         assert until(lambda: self.get_etcd("/health") == 200, 60), "no etcd"
-        assert until(lambda: self.get("/healthz") == 200, 60), "no API server"
+        assert until(lambda: self.get("/healthz") == health, 60), "no API server"
 
     def get_etcd(self, path):
         try:
@@ -232,6 +232,11 @@ def modes_and_data_are_honored(assets):
     with Plane(assets, "--authorization-mode=AlwaysAllow") as plane:
         assert plane.kubectl("nobody", "get", "pods", "-A").returncode == 0
         assert plane.get("/api/v1/secrets") == 403, "anonymous is not part of everybody"
+    with Plane(assets, "--anonymous-auth", "true") as plane:
+        assert plane.get("/api/v1/secrets") == 403
+    with Plane(assets, "--anonymous-auth=false", health=401) as plane:
+        assert plane.get("/api/v1/secrets") == 401
+        assert plane.kubectl("admin", "get", "secrets").returncode == 0
     with tempfile.TemporaryDirectory() as kept:
         for verb in ("create", "get"):
             with Plane(assets, "--data", kept + "/data") as plane:
@@ -242,10 +247,35 @@ def modes_and_data_are_honored(assets):
 
 def bad_values_end_with_a_reason(assets):
     with tempfile.TemporaryDirectory() as folder:
-        for flag in ("--secure-port=x", "--client-ca-file=/nowhere", "--secure-port=70000"):
+        for flag in ("--secure-port=x", "--client-ca-file=/nowhere", "--secure-port=70000", "--authorization-mode=RBCA",
+                     "--authorization-mode=Webhook"):
             done = subprocess.run([assets + "/kube-apiserver", "--cert-dir=" + folder, "--secure-port=0", flag],
                                   capture_output=True, text=True, timeout=60)
             assert done.returncode and (flag.split("=")[1] in done.stderr), (flag, done)
+
+
+def a_word_without_a_flag_is_refused(assets):
+    for name in ("kube-apiserver", "etcd"):
+        done = subprocess.run([assets + "/" + name, "serve"], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 2 and 'does not take any arguments, got ["serve"]' in done.stderr, done
+
+
+def what_a_cluster_needs_comes_back(assets):
+    """After a client deleted it, without a restart. The flag that envtest passes would turn accounts off."""
+    with Plane(assets, "--disable-admission-plugins=") as plane:
+        assert plane.kubectl("admin", "create", "namespace", "team").returncode == 0
+        for kind, name, space in (("service", "kubernetes", "default"), ("serviceaccount", "default", "team"),
+                                  ("configmap", "kube-root-ca.crt", "team")):
+            def uid():
+                return plane.kubectl("admin", "get", kind, name, "-n", space, "-o", "jsonpath={.metadata.uid}").stdout
+            assert until(uid), (kind, name)
+            before = uid()
+            assert plane.kubectl("admin", "delete", kind, name, "-n", space, "--wait=false").returncode == 0
+            assert until(lambda: uid() not in ("", before)), (kind, name)
+        pem = plane.kubectl("admin", "get", "configmap", "kube-root-ca.crt", "-n", "team", "-o", "jsonpath={.data}").stdout
+        assert "BEGIN CERTIFICATE" in pem, pem
+        gone = plane.kubectl("admin", "delete", "namespace", "team", "--timeout=30s")
+        assert gone.returncode == 0, gone  # nothing is made in it again
 
 
 def many_run_side_by_side(assets):
@@ -271,7 +301,7 @@ def main():
     assets = make_assets()
     try:
         for case in (a_control_plane_starts_and_ends, corners_that_suites_found, modes_and_data_are_honored, bad_values_end_with_a_reason,
-                     many_run_side_by_side):
+                     a_word_without_a_flag_is_refused, what_a_cluster_needs_comes_back, many_run_side_by_side):
             tap.run(case, assets)
     finally:
         shutil.rmtree(os.path.dirname(assets))

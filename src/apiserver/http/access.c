@@ -285,13 +285,12 @@ static void refuse_grant(struct call *c, const struct json *object, const struct
     size_t n = 0;
     buf_printf(&text, "user \"" STR_FMT "\" (groups=[", STR_ARG(c->user.name));
     for (size_t i = 0; i < c->user.n_groups; i++) {
+        buf_put(&text, i ? S(" ") : S(""));
         json_write_text(&text, c->user.groups[i]);
-        buf_putc(&text, ' ');
     }
-    buf_printf(&text,
-               "\"system:%sauthenticated\"]) is attempting to grant RBAC permissions not "
-               "currently held:",
-               c->user.authenticated ? "" : "un");
+    if (c->user.authenticated)
+        buf_printf(&text, "%s\"system:authenticated\"", c->user.n_groups ? " " : "");
+    buf_put(&text, S("]) is attempting to grant RBAC permissions not currently held:"));
     json_each(m, missing) {
         auto_buf struct buf line = { 0 };
         buf_printf(&line, "\n{" STR_FMT, STR_ARG(m->key));

@@ -20,9 +20,8 @@ struct json *admission_user(struct arena *a, const struct user *u)
         json_set_str(a, user, "uid", u->uid);
     for (size_t i = 0; i < u->n_groups; i++)
         json_push(a, groups, json_new_str(a, u->groups[i]));
-    json_push(a, groups,
-              json_new_str(a, u->authenticated ? S("system:authenticated")
-                                               : S("system:unauthenticated")));
+    if (u->authenticated) /* others have system:unauthenticated already */
+        json_push(a, groups, json_new_str(a, S("system:authenticated")));
     json_set(a, user, S("groups"), groups);
     if (u->extra)
         json_set(a, user, S("extra"), json_copy(a, u->extra));

@@ -179,7 +179,7 @@ bool call_authenticate(struct call *c)
         c->user = t.user;
         return true;
     }
-    if (t.token.n || (peer && peer->rejected)) {
+    if (t.token.n || (peer && peer->rejected) || c->server->no_anonymous) {
         call_status(c, &(struct status){
                            .code = 401, .reason = "Unauthorized", .message = S("Unauthorized") });
         return false;

@@ -74,12 +74,18 @@ int ownership_apply(struct arena *a, const struct ownership *o, struct json **re
 
 /* ---- merging without ownership */
 
-/* Lists the atomic values of a configuration. Setting one would remove what it does not name. */
+/* Lists the atomic values of a configuration: setting one would remove what it does not name. The first null in place of a
+ * scalar is an error, unlike in a configuration that a client applies. */
 static void find_atomics(const struct shape *shape, const struct json *v, str path, struct arena *a,
-                         struct buf *out)
+                         struct buf *out, struct buf *nulls)
 {
-    if (json_is(v, JSON_NULL))
+    static const char *const wanted[] = { NULL, "string", "numeric (int or float)", "boolean" };
+    if (json_is(v, JSON_NULL)) {
+        if (shape->kind == SHAPE_SCALAR && shape->scalar && !nulls->n)
+            buf_printf(nulls, STR_FMT ": expected %s, got structpb.NullValue", STR_ARG(path),
+                       wanted[shape->scalar]);
         return;
+    }
     const struct shape *s = shape_for(shape, v);
     bool list = s->kind == SHAPE_LIST;
     if (list ? s->list == SHAPE_ATOMIC_LIST : s->kind == SHAPE_OBJ && s->atomic)
@@ -90,23 +96,27 @@ static void find_atomics(const struct shape *shape, const struct json *v, str pa
             if (f)
                 find_atomics(f->shape, m->value,
                              arena_printf(a, STR_FMT "." STR_FMT, STR_ARG(path), STR_ARG(m->key)),
-                             a, out);
+                             a, out, nulls);
         }
     for (uint32_t i = 0; list && i < json_len(v); i++)
         find_atomics(s->element, v->items[i], arena_printf(a, STR_FMT "[%u]", STR_ARG(path), i), a,
-                     out);
+                     out, nulls);
 }
 
 int ownership_merge(struct arena *a, const struct shape *shape, const struct json *object,
                     const struct json *configuration, struct json **ret, err_t *e)
 {
-    auto_buf struct buf atomics = { 0 };
+    auto_buf struct buf atomics = { 0 }, nulls = { 0 };
     err_t why = { 0 };
     if (typed_check(shape, configuration, false, &why) < 0)
         return err_set(e, EINVAL,
                        "error applying patch: failed to convert patch object to typed object: %s",
                        why.text);
-    find_atomics(shape, configuration, S(""), a, &atomics);
+    find_atomics(shape, configuration, S(""), a, &atomics, &nulls);
+    if (nulls.n)
+        return err_set(e, EINVAL,
+                       "error applying patch: failed to convert patch object to typed object: %s",
+                       nulls.p);
     if (atomics.n)
         return err_set(e, EINVAL,
                        "error applying patch: invalid ApplyConfiguration: may not mutate atomic "

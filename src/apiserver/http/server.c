@@ -460,6 +460,7 @@ int server_new(struct loop *loop, const struct server_options *options, struct s
     s->controllers = options->controllers ? options->controllers : none;
     s->no_accounts = options->no_accounts;
     s->allow_all = options->allow_all;
+    s->no_anonymous = options->no_anonymous;
     s->service_addresses = options->service_addresses;
     s->issuer = options->issuer;
     for (size_t i = 0; s->controllers[i]; i++)

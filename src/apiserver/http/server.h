@@ -29,7 +29,7 @@ struct server_options {
     size_t history_events;                              /* 0: the store's default */
     const struct server_controller *const *controllers; /* NULL-ended; NULL: none */
     const struct cert_pair *issuer;                     /* signs certificates; NULL: none */
-    bool no_accounts, allow_all;                        /* see apiserver.h */
+    bool no_accounts, allow_all, no_anonymous;          /* see apiserver.h */
     const char *service_addresses;                      /* see apiserver.h */
 };
 
@@ -96,6 +96,7 @@ struct server {
     bool all_definitions_changed; /* a deleted definition freed its names: check all others */
     bool no_accounts;             /* namespaces get no service account, and pods need none */
     bool allow_all;               /* every request is authorized */
+    bool no_anonymous;            /* requests without credentials get 401 */
     bool stopping;                /* calls are answered with 503 */
 };
 

@@ -274,6 +274,8 @@ str webhook_describe_patch_error(struct arena *a, const struct json *object,
                                 STR_FMT " operation does not apply: doc is missing path: \"" STR_FMT
                                         "\": missing value",
                                 STR_ARG(op), STR_ARG(path));
+        if (!str_eqc(op, "move") && !str_eqc(op, "copy"))
+            return arena_printf(a, "Unexpected kind: " STR_FMT, STR_ARG(op));
         break;
     }
     return arena_str(a, str_c(e->text));

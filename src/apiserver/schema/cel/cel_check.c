@@ -382,14 +382,12 @@ static const struct cel_type *check_struct(struct checker *c, struct cel_node *n
         if (!type || type->open)
             continue;
         const struct cel_field *field = cel_find_field(type, cel_text(key->constant));
-        if (!field)
-            cel_issue(c->issues, key->at, "undefined field '" STR_FMT "'",
-                      STR_ARG(cel_text(key->constant)));
-        else if (!cel_assignable(&c->bindings, field->type, got))
+        if (!field || !cel_assignable(&c->bindings, field->type, got))
             cel_issue(c->issues, key->at,
                       "expected type of field '" STR_FMT "' is '" STR_FMT
                       "' but provided type is '" STR_FMT "'",
-                      STR_ARG(field->key), STR_ARG(cel_type_text(c->arena, field->type)),
+                      STR_ARG(cel_text(key->constant)),
+                      STR_ARG(field ? cel_type_text(c->arena, field->type) : S("")),
                       STR_ARG(cel_type_text(c->arena, cel_substitute(&c->bindings, got, true))));
     }
     return type ? type : &error_type;

@@ -247,10 +247,14 @@ static struct cel_node *parse_map(struct parser *p, str name)
             key = cel_new_ident(&p->b, p->token.text);
             advance(p);
         } else if (name.n) {
-            key = fail_syntax(p, "IDENTIFIER");
+            key = fail_syntax(p, optional  ? "{IDENTIFIER, ESC_IDENTIFIER}"
+                                 : items.n ? "{'}', '?', IDENTIFIER, ESC_IDENTIFIER}"
+                                           : "{'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}");
         } else {
             key = parse_ternary(p);
         }
+        if (name.n)
+            key->at = p->token.at; /* errors of a field are reported at its colon */
         expect_mark(p, ":");
         push_item(p, &items, key, parse_ternary(p), optional);
         if (!accept_mark(p, ","))
