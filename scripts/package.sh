@@ -5,6 +5,8 @@
 #     flyball_VERSION_ARCH.deb       lintian finds nothing in it
 #     flyball-VERSION-ARCH.oci.tar   one layer; pushed to a registry on this machine and pulled back
 #     flyball-VERSION-ARCH.spdx.json bill of materials of the image
+#     flyball-VERSION-ARCH.tar.gz    plugin of kubectl, and flyball-VERSION-ARCH.krew.yaml, its manifest for krew; RELEASE_URL
+#                                    is where the archive will be published
 #     SHA256SUMS                     and SHA256SUMS.asc, if SIGNING_KEY names a key of gpg
 #
 # Time stamps are those of the last commit: the same commit, compiler and libraries give the same bytes.
@@ -48,10 +50,9 @@ PRIVATE_LIBRARIES=''
 
 # build FOLDER: the program as packages ship it. Paths of this machine do not get into it.
 build() {
-    rpath=''
-    [ -z "$PRIVATE_LIBRARIES" ] || rpath=/usr/lib/flyball
+    # shellcheck disable=SC2016 # the loader expands $ORIGIN
     meson setup "$1" --prefix /usr -Dbuildtype=plain -Doptimization=2 -Ddebug=false -Db_lto=true \
-        -Dlibrary_folder="$rpath" -Dc_args="-ffile-prefix-map=$PWD=. -D_FORTIFY_SOURCE=2" >"$scratch/meson.log" &&
+        -Dlibrary_folder='$ORIGIN/../lib/flyball' -Dc_args="-ffile-prefix-map=$PWD=. -D_FORTIFY_SOURCE=2" >"$scratch/meson.log" &&
         ninja -C "$1" --quiet flyball deploy/flyball deploy/_flyball deploy/flyball.fish
 }
 
@@ -79,6 +80,21 @@ make_image() {
 
 make_sbom() {
     deploy/image/sbom.py "$scratch/image" "$version" >"$1"
+}
+
+make_plugin() {
+    deploy/krew/archive "$scratch/$1" "$2" "$version" >"$3"
+}
+
+# As krew does it: unpacked into a folder, and called through a link from another.
+plugin_runs() {
+    mkdir -p "$scratch/store" "$scratch/bin" && tar -xzf "$plugin" -C "$scratch/store" &&
+        ln -s "$scratch/store/bin/kubectl-flyball" "$scratch/bin/kubectl-flyball" &&
+        "$scratch/bin/kubectl-flyball" --version && ldd "$scratch/store/bin/kubectl-flyball" | grep "$scratch/store.*libyyjson" &&
+        grep -q "sha256: $(sha256sum "$plugin" | cut -d' ' -f1)" "$manifest" && python3 -c '
+import sys, yaml
+spec = yaml.safe_load(open(sys.argv[1]))["spec"]
+assert spec["version"] == "v" + sys.argv[2] and spec["platforms"][0]["bin"] == "bin/kubectl-flyball", spec' "$manifest" "$version"
 }
 
 # A package that someone installs, runs and removes; in a folder, without touching this machine.
@@ -140,11 +156,15 @@ make_sums() {
 
 deb=$out/flyball_${version}_$architecture.deb
 image=$out/flyball-$version-$architecture.oci.tar
+plugin=$out/flyball-$version-$architecture.tar.gz
+manifest=$out/flyball-$version-$architecture.krew.yaml
 rm -rf "$program"
 verify "the program is built" build "$program"
 verify "the Debian package is built" make_deb deb "$deb"
 verify "lintian finds nothing" lintian --fail-on error,warning --tag-display-limit 0 "$deb"
 verify "the package unpacks and its program runs" unpacks_and_runs
+verify "the plugin of kubectl is built" make_plugin deb "$plugin" "$manifest"
+verify "the plugin runs from the folder of krew" plugin_runs
 verify "the image is built" make_image image "$image"
 verify "the image is at most 12 MB" fits
 verify "the bill of materials is made" make_sbom "$out/flyball-$version-$architecture.spdx.json"

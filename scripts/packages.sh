@@ -18,7 +18,7 @@ PACKAGES_TEST="curl openssl python3 python3-grpcio python3-icalendar python3-kub
 PACKAGES_CLANG="clang-19 libclang-rt-19-dev llvm-19"
 PACKAGES_CHECK="clang-tidy-19 clang-format-19 valgrind shellcheck"
 PACKAGES_ATTACK="faketime"
-PACKAGES_PACKAGE="python3 dpkg-dev lintian skopeo docker-registry debootstrap ca-certificates gpg"
+PACKAGES_PACKAGE="python3 python3-yaml dpkg-dev lintian skopeo docker-registry debootstrap ca-certificates gpg"
 PACKAGES_KUBE="etcd-server>=3.5 etcd-client>=3.5"
 FROM_DEBIAN_13="libyyjson-dev libllhttp-dev kubectl etcd-server etcd-client"
 RELEASE=$(sed -n 's/^VERSION_ID="\{0,1\}\([0-9]*\).*/\1/p' /etc/os-release 2>/dev/null || true)
