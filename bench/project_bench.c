@@ -36,17 +36,6 @@ static int on_item(void *context, str text, err_t *e)
     return result;
 }
 
-static long resident_kb(void)
-{
-    long pages = 0, unused;
-    FILE *f = fopen("/proc/self/statm", "r");
-    if (!f || fscanf(f, "%ld %ld", &unused, &pages) != 2)
-        pages = 0;
-    if (f)
-        fclose(f);
-    return pages * 4;
-}
-
 static void run(size_t count)
 {
     enum { CHUNK = 16 << 10 };
@@ -60,7 +49,7 @@ static void run(size_t count)
     struct buf text = { 0 };
     pods_list_begin(&text);
     size_t bytes = 0, heap_before = mallinfo2().uordblks;
-    long before = resident_kb();
+    long before = budget_resident_kb();
     int64_t cpu = 0;
     for (size_t i = 0; i <= count; i++) {
         if (i < count)
@@ -87,7 +76,7 @@ static void run(size_t count)
         "%7zu pods, %6.1f MB: %6.1f ms CPU, %5.0f MB/s; %zu bytes per pod (heap %zu), RSS +%.1f MB\n",
         sizes.records, (double)bytes / 1e6, (double)cpu / 1e6,
         (double)bytes / 1e6 / ((double)cpu / 1e9), sizes.bytes / count, heap / count,
-        (double)(resident_kb() - before) / 1024);
+        (double)(budget_resident_kb() - before) / 1024);
     cache_free(cache);
     frame_done(&frame);
     buf_done(&text);

@@ -131,17 +131,6 @@ static double best_of(struct saturation *s, bool moving)
     return best;
 }
 
-static double resident_mb(void)
-{
-    long pages = 0;
-    FILE *f = fopen("/proc/self/statm", "r");
-    if (!f || fscanf(f, "%*s %ld", &pages) != 1)
-        pages = 0;
-    if (f)
-        fclose(f);
-    return (double)pages * (double)sysconf(_SC_PAGESIZE) / 1048576;
-}
-
 int main(void)
 {
     struct loop *loop;
@@ -155,14 +144,14 @@ int main(void)
     check(kube_new(&(struct kube_options){ .loop = loop, .config = &config }, &kube, &e), &e);
     check(manager_new(&(struct manager_options){ .kube = kube, .identity = S("bench") }, &m, &e),
           &e);
-    double before = resident_mb();
+    long before = budget_resident_kb();
     check(saturation_feature.start(m, &state, &e), &e);
     struct saturation *s = state;
     fill(s);
     feed_all(s, 0.65);
     cycle_ms(s);
     printf("%d models, %d variants, %d replicas: %.1f MB\n", MODELS, MODELS * VARIANTS,
-           MODELS * VARIANTS * REPLICAS, resident_mb() - before);
+           MODELS * VARIANTS * REPLICAS, (double)(budget_resident_kb() - before) / 1024);
     budget("saturation cycle of 1,000 models", best_of(s, false), 20, "ms");
     budget("saturation cycle, every model moved", best_of(s, true), 20, "ms");
     return 0; /* the system takes back what is left */

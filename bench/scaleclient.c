@@ -7,6 +7,7 @@
  * have the size that churn needs, "late" that of the last fifth. */
 #include "base/log.h"
 #include "base/vec.h"
+#include "budget.h"
 #include "kube/kube.h"
 
 #include <malloc.h>
@@ -62,22 +63,11 @@ static struct {
     int64_t delays_ns[DELAYS_KEPT]; /* the last ones: it must not grow itself */
 } run;
 
-static long resident_kb(void)
-{
-    long pages = 0, unused;
-    FILE *f = fopen("/proc/self/statm", "r");
-    if (!f || fscanf(f, "%ld %ld", &unused, &pages) != 2)
-        pages = 0;
-    if (f)
-        fclose(f);
-    return pages * 4;
-}
-
 static void sample_state(struct timer *timer)
 {
     for (size_t i = 0; i < KINDS; i++)
         run.most_depth = MAX(run.most_depth, controller_queue(run.controllers[i])->ready.n);
-    vec_push(&run.resident_kb, resident_kb());
+    vec_push(&run.resident_kb, budget_resident_kb());
     if (clock_mono_ns() - run.synced_ns >= run.seconds * NS_PER_S)
         loop_stop(run.loop);
     else
