@@ -4,6 +4,7 @@ A case is a function: it returns when all is well, raises Skip where it cannot r
 A test that runs on the embedded API server and on a real control plane subclasses World and ends with main().
 """
 import argparse
+import http.server
 import json
 import os
 import pathlib
@@ -24,6 +25,20 @@ import yaml
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "test/conformance"))
 from running import Server  # noqa: E402
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Of a server that a test plays: answers without a log."""
+
+    def answer(self, text, kind="text/plain"):
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_):
+        pass
 
 
 class Skip(Exception):

@@ -303,11 +303,11 @@ def seconds_of(event):
     return datetime.datetime.fromisoformat(event["lastTimestamp"].replace("Z", "+00:00")).timestamp()
 
 
-def load_grows_the_cheap_one_and_the_dear_one_last(world):
+def load_grows_the_cheap_one_and_the_expensive_one_last(world):
     mark, known = len(world.watch.history), {event["metadata"]["name"] for event in world.events("ScaleUp")}
     world.rate(2)
     assert world.watch.until(lambda: world.replicas("chat-l40s") >= 3), world.status("chat-l40s")
-    assert set(world.desired_since(mark, "chat-h100")) <= {1}, "the cheap variant has room, the dear one must wait"
+    assert set(world.desired_since(mark, "chat-h100")) <= {1}, "the cheap variant has room, the expensive one must wait"
     assert until(lambda: world.events("Scaled"))
     assert until(lambda: {event["metadata"]["name"] for event in world.events("ScaleUp")} > known)
     first = min((e for e in world.events("ScaleUp") if e["metadata"]["name"] not in known), key=seconds_of)
@@ -454,40 +454,40 @@ def load(world, per_second, is_there):
     assert until_servers(world, lambda servers: is_there(sum(used for _, used in servers))), "%g a second" % per_second
 
 
-def a_falling_load_shrinks_the_dear_one_first(world):
+def a_falling_load_shrinks_the_expensive_one_first(world):
     """A replica may use 0.2 of its cache here, far below where servers slow down: load and use are proportional."""
     prometheus = world.server.prometheus
     if not prometheus:
         raise Skip("there is no Prometheus")
-    cheap, dear = "chat-l40s", "chat-h100"
+    cheap, expensive = "chat-l40s", "chat-h100"
 
-    def have(cheap_ones, dear_ones):
-        return (world.desired(cheap), world.desired(dear)) == (cheap_ones, dear_ones) == \
-            (world.replicas(cheap), world.replicas(dear))
+    def have(cheap_ones, expensive_ones):
+        return (world.desired(cheap), world.desired(expensive)) == (cheap_ones, expensive_ones) == \
+            (world.replicas(cheap), world.replicas(expensive))
     bound(world, cheap, 2, 2)
-    bound(world, dear, 4, 4)
+    bound(world, expensive, 4, 4)
     world.config("saturation-scaling-config", default=THRESHOLDS.replace("0.80", "0.30"))
-    assert world.watch.until(lambda: have(2, 4)), (world.status(cheap), world.status(dear))
+    assert world.watch.until(lambda: have(2, 4)), (world.status(cheap), world.status(expensive))
     assert until_servers(world, lambda servers: len(servers) == 6)
     load(world, 35, lambda used: used > 1.2)  # for more than six
     prometheus.forget()
     bound(world, cheap, 1, 2)
-    bound(world, dear, 1, 4)
+    bound(world, expensive, 1, 4)
     assert world.cycles(5)
-    assert have(2, 4), (world.status(cheap), world.status(dear))
+    assert have(2, 4), (world.status(cheap), world.status(expensive))
 
     mark = len(world.watch.history)
     load(world, 18, lambda used: used < 0.9)  # for three to five: one may go, three at most
     prometheus.forget()
-    assert world.watch.until(lambda: world.replicas(dear) < 4), world.status(dear)
+    assert world.watch.until(lambda: world.replicas(expensive) < 4), world.status(expensive)
     assert world.cycles(5)
-    fell = world.desired_since(mark, dear), world.desired_since(mark, cheap)
-    assert min(fell[0]) < 4 and set(fell[1]) <= {2}, "dear, then cheap: %s" % (fell,)
+    fell = world.desired_since(mark, expensive), world.desired_since(mark, cheap)
+    assert min(fell[0]) < 4 and set(fell[1]) <= {2}, "expensive, then cheap: %s" % (fell,)
     assert world.replicas(cheap) == 2, world.status(cheap)
 
     load(world, 0.5, lambda used: used < 0.2)  # for one, and each keeps its minimum
     prometheus.forget()
-    assert world.watch.until(lambda: have(1, 1)), (world.status(cheap), world.status(dear))
+    assert world.watch.until(lambda: have(1, 1)), (world.status(cheap), world.status(expensive))
     world.config("saturation-scaling-config", default=THRESHOLDS)
 
 
@@ -501,28 +501,21 @@ def a_variant_may_come_first(world):
 
 EMBEDDED = [an_idle_model_shrinks_to_one_of_each, explain_says_why, get_lists_variants_of_both_kinds,
             columns_are_the_originals,
-            an_edit_counts_at_once_and_a_wrong_one_not, load_grows_the_cheap_one_and_the_dear_one_last,
+            an_edit_counts_at_once_and_a_wrong_one_not, load_grows_the_cheap_one_and_the_expensive_one_last,
             without_prometheus_the_last_decision_holds, the_load_falls_and_so_do_the_replicas,
-            a_falling_load_shrinks_the_dear_one_first, a_variant_may_come_first]
+            a_falling_load_shrinks_the_expensive_one_first, a_variant_may_come_first]
 
 
 # ---- on a real control plane: no simulated pods, so the test serves the metrics of one itself
 
 
-class Page(http.server.BaseHTTPRequestHandler):
+class Page(harness.Handler):
     kv, queue = 0.9, 9
 
     def do_GET(self):
         text = ("vllm:kv_cache_usage_perc{model_name=\"%s\"} %g\nvllm:num_requests_waiting{model_name=\"%s\"} %g\n"
                 % (MODEL, Page.kv, MODEL, Page.queue)).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "text/plain")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, *_):
-        pass
+        self.answer(text)
 
 
 def make_ready(world, port):

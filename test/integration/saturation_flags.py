@@ -50,7 +50,7 @@ def answers(url, wanted, **more):
     return until(question)
 
 
-class Prometheus(http.server.BaseHTTPRequestHandler):
+class Prometheus(harness.Handler):
     """Knows nothing, by HTTPS; remembers who asked."""
     asked = []
 
@@ -60,14 +60,7 @@ class Prometheus(http.server.BaseHTTPRequestHandler):
         name = dict(part[0] for part in certificate["subject"])["commonName"] if certificate else None
         Prometheus.asked.append((self.headers.get("Authorization"), name))
         text = b'{"status":"success","data":{"resultType":"vector","result":[]}}'
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, *_):
-        pass
+        self.answer(text, "application/json")
 
 
 class Server(http.server.ThreadingHTTPServer):

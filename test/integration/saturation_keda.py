@@ -25,7 +25,7 @@ ZERO = {"apiVersion": "v1", "kind": "ConfigMap",
         "data": {"default": "enable_scale_to_zero: true\nretention_period: 20s\n"}}
 
 
-class Page(http.server.BaseHTTPRequestHandler):
+class Page(harness.Handler):
     """Every pod of both models: how full it is, and requests that grow with each look while there is load."""
     kv, queue, busy, requests = 0.3, 0, True, 0
 
@@ -34,14 +34,7 @@ class Page(http.server.BaseHTTPRequestHandler):
         text = "".join("vllm:kv_cache_usage_perc{model_name=\"%s\"} %g\nvllm:num_requests_waiting{model_name=\"%s\"} %g\n"
                        "vllm:request_success_total{model_name=\"%s\"} %d\n"
                        % (name, Page.kv, name, Page.queue, name, Page.requests) for name in NAMES).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "text/plain")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, *_):
-        pass
+        self.answer(text)
 
 
 def deployment(name):

@@ -20,7 +20,7 @@ import threading
 import urllib.parse
 import xml.etree.ElementTree
 
-from harness import TOP, Tap
+from harness import Handler, TOP, Tap
 
 EXAMPLES = TOP / "examples/simulate"
 TRACE = EXAMPLES / "conversation.csv"
@@ -270,7 +270,7 @@ def an_unattainable_goal_is_no_error(flyball, _):
         assert "costOverBestStatic" not in p and "costOverOracle" not in p, p
 
 
-class Prometheus(http.server.BaseHTTPRequestHandler):
+class Prometheus(Handler):
     """Answers query_range about one model with a rate of 2, then 4 requests a second."""
     asked = []
 
@@ -298,14 +298,7 @@ class Prometheus(http.server.BaseHTTPRequestHandler):
             at += step
         text = json.dumps({"status": "success", "data": {"resultType": "matrix", "result": [
             {"metric": {}, "values": values}]}}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, *_):
-        pass
+        self.answer(text, "application/json")
 
 
 def a_cluster_gives_the_trace(flyball, _):
