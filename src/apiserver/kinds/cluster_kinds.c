@@ -290,11 +290,12 @@ static void validate_apiservice(const struct kind_change *c, struct kind_env *en
     if (group.n && format_dns_subdomain(group))
         field_invalid(errors, AT(&at, "group"), json_get(spec, "group"), "%s",
                       format_dns_subdomain(group));
-    if (!version.n)
-        field_required(errors, AT(&at, "version"), NULL);
-    else if (format_dns_label(version))
-        field_invalid(errors, AT(&at, "version"), json_get(spec, "version"), "%s",
-                      format_dns_label(version));
+    if (!group.n && !str_eqc(version, "v1"))
+        field_required(errors, AT(&at, "group"),
+                       "only v1 may have an empty group and it better be legacy kube");
+    if (format_dns_label_1035(version))
+        field_invalid(errors, AT(&at, "version"), json_new_str(env->arena, version), "%s",
+                      format_dns_label_1035(version));
     check_priority(json_get(spec, "groupPriorityMinimum"), "groupPriorityMinimum", 20000, &at,
                    errors);
     check_priority(json_get(spec, "versionPriority"), "versionPriority", 1000, &at, errors);

@@ -32,9 +32,10 @@ extern const struct kind_hooks kind_hooks_namespace, kind_hooks_node, kind_hooks
     kind_hooks_role, kind_hooks_binding, kind_hooks_policy, kind_hooks_policy_binding,
     kind_hooks_cronjob, kind_hooks_ingress, kind_hooks_networkpolicy, kind_hooks_pv,
     kind_hooks_podtemplate, kind_hooks_rc, kind_hooks_endpointslice, kind_hooks_resourceclaim,
-    kind_hooks_resourceslice, kind_hooks_storageclass, kind_hooks_csidriver, kind_hooks_webhooks,
-    kind_hooks_pdb, kind_hooks_quota, kind_hooks_limitrange, kind_hooks_priorityclass,
-    kind_hooks_flowschema, kind_hooks_prioritylevel, kind_hooks_csr, kind_hooks_apiservice;
+    kind_hooks_resourceslice, kind_hooks_storageclass, kind_hooks_csidriver,
+    kind_hooks_csistoragecapacity, kind_hooks_webhooks, kind_hooks_pdb, kind_hooks_quota,
+    kind_hooks_limitrange, kind_hooks_priorityclass, kind_hooks_flowschema,
+    kind_hooks_prioritylevel, kind_hooks_csr, kind_hooks_apiservice;
 
 /* ---- shared by the kinds */
 

@@ -119,7 +119,7 @@ static void check_scalar(const struct schema *s, const struct json *value,
     const struct schema_limits *l = s->limits;
     if (!l)
         return;
-    if (l->one_of_values && !(l->has & SCHEMA_WORDS_UNCHECKED))
+    if (l->one_of_values && !(l->has & SCHEMA_WORDS_UNCHECKED) && value->type != JSON_NULL)
         check_enum(l->one_of_values, value, at, errors);
     if (s->format == SCHEMA_QUANTITY)
         check_quantity(l, value, at, errors);

@@ -172,6 +172,8 @@ static void check_sources(const struct kind_change *c, const struct json *spec,
                             "spec.persistentvolumesource is immutable after creation");
     }
     const struct json *path = json_at(spec, "hostPath", "path", NULL);
+    if (json_get(spec, "hostPath") && !json_text(path).n)
+        field_required(errors, AT(AT(at, "hostPath"), "path"), NULL);
     if (str_find(json_text(path), S("..")) != SIZE_MAX)
         field_invalid(errors, AT(AT(at, "hostPath"), "path"), path, "must not contain '..'");
     if (!n)
@@ -272,3 +274,14 @@ static void prepare_csidriver(const struct kind_change *c, struct kind_env *env,
 
 const struct kind_hooks kind_hooks_csidriver = { .prepare = prepare_csidriver,
                                                  .validate = validate_csidriver };
+
+/* ---- CSIStorageCapacity */
+
+static void validate_storage_capacity(const struct kind_change *c, struct kind_env *env UNUSED,
+                                      struct field_errors *errors)
+{
+    struct field_path at = { NULL, .key = S("nodeTopology") };
+    kind_check_selector(json_get(c->object, "nodeTopology"), &at, errors);
+}
+
+const struct kind_hooks kind_hooks_csistoragecapacity = { .validate = validate_storage_capacity };

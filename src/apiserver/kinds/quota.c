@@ -48,9 +48,12 @@ static void check_resource(str name, const struct field_path *at, struct field_e
 {
     const struct json *text = json_new_str(errors->arena, name);
     kind_check_qualified(text, at, errors);
-    if (str_find_char(name, '/') == SIZE_MAX && !is_standard(name) &&
-        !str_starts(name, S("hugepages-")) && !str_starts(name, S("requests.hugepages-")))
-        field_invalid(errors, at, text, "must be a standard resource for quota");
+    if (str_find_char(name, '/') != SIZE_MAX || is_standard(name) ||
+        str_starts(name, S("hugepages-")) || str_starts(name, S("requests.hugepages-")))
+        return;
+    if (!format_qualified_name(name)) /* otherwise that is the error */
+        field_invalid(errors, at, text, "must be a standard resource type or fully qualified");
+    field_invalid(errors, at, text, "must be a standard resource for quota");
 }
 
 /* Counts have no fractions; a number too large for the test is taken. */

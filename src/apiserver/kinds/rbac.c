@@ -120,6 +120,9 @@ static void check_role(const struct kind_change *c, struct field_errors *errors)
     if (!known)
         field_not_supported(errors, AT(&at, "kind"), kind,
                             c->kind->namespaced ? in_namespace : everywhere);
+    const char *why = format_path_segment(json_text(json_get(ref, "name")));
+    if (why)
+        field_invalid(errors, AT(&at, "name"), json_get(ref, "name"), "%s", why);
     if (c->old && !json_eq(ref, json_get(c->old, "roleRef")))
         field_invalid(errors, &at, ref, "cannot change roleRef");
 }
