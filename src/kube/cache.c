@@ -243,9 +243,8 @@ void cache_handle(struct cache *c, cache_handler_fn *fn, void *context)
 
 /* ---- filling */
 
-/* Is it an object that was requested? A broken server may ignore the selector, and features that ask for one object
- * do work that would then grow with the square of their number. */
-static bool is_requested(const struct cache *c, const struct record *r)
+/* Features that ask for one object do work that would grow with the square of their number. */
+bool cache_is_requested(const struct cache *c, const struct record *r)
 {
     str name = c->spec.field_selector;
     return !str_starts(name, S("metadata.name=")) ||
@@ -258,7 +257,7 @@ void cache_put(struct cache *c, struct record *r)
 {
     struct record *old = find_record(c, r->ns, r->name);
     r->mark = true;
-    if (!is_requested(c, r)) {
+    if (!cache_is_requested(c, r)) {
         record_unref(r);
         return;
     }
@@ -347,4 +346,18 @@ struct cache_sizes cache_sizes(const struct cache *c)
     for (size_t i = 0; i < c->index_count; i++)
         tables += c->indexes[i].cap * sizeof(struct map_slot);
     return (struct cache_sizes){ c->records.n, c->record_bytes + tables };
+}
+
+int cache_check_room(const struct cache *c, size_t total_max, err_t *e)
+{
+    size_t most_own = total_max / 3 * 2;
+    if (!total_max || (projector_bytes(projection_projector(c->projection)) <= total_max &&
+                       cache_sizes(c).bytes <= most_own))
+        return 0;
+    /* no current numbers in the text: identical messages are logged once */
+    return err_set(
+        e, ENOSPC,
+        "cache is full: limit is %zu MiB for all caches and %zu MiB for one; raise the memory "
+        "limit or watch fewer namespaces",
+        total_max >> 20, most_own >> 20);
 }

@@ -77,6 +77,10 @@ void cache_handle(struct cache *c, cache_handler_fn *fn, void *context);
 /* ---- writing (listwatch.c and tests). cache_put() takes over the reference. */
 
 void cache_put(struct cache *c, struct record *r);
+/* Is it an object that was requested? A broken server may ignore the field selector; cache_put() drops what it adds. */
+bool cache_is_requested(const struct cache *c, const struct record *r);
+/* -ENOSPC: all caches together use `total_max` bytes, or this one two thirds of it. 0: no limit. */
+int cache_check_room(const struct cache *c, size_t total_max, err_t *e);
 void cache_delete(struct cache *c, str ns, str name);
 /* A new complete list: begin, put each object, end. Records that were not put are deleted at the end; a
  * put with an unchanged resourceVersion is no change. A list that is never ended deletes nothing. */

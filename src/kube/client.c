@@ -297,6 +297,11 @@ void kube_note_status(struct kube *k, int status)
         one->recovered(one);
 }
 
+int64_t kube_note_waste(struct kube *k, uint64_t bytes)
+{
+    return pause_add_waste_ns(&k->waste, bytes, loop_mono_ns(k->loop));
+}
+
 /* kube_note_status() has seen the answer already. */
 static void on_probe_answer(void *context, const struct kube_reply *reply)
 {

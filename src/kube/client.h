@@ -191,6 +191,8 @@ struct kube_recovery {
 /* `recovered` is called when the server responds again after 5 s or more without a response, so that callers can
  * end their backoff early. The caller owns `me` and removes it before freeing it. */
 void kube_on_recovery(struct kube *k, struct kube_recovery *me);
+/* A list failed after this many bytes. Returns for how many ns no other one may be tried: see struct waste. */
+int64_t kube_note_waste(struct kube *k, uint64_t bytes);
 void kube_off_recovery(struct kube_recovery *me);
 
 /* Was the request refused by a server that is away or overloaded, whatever it asked for? The same request may succeed

@@ -8,6 +8,7 @@
 #include "client.h"
 #include "credentials.h"
 #include "limiter_core.h"
+#include "pause_core.h"
 #include "sendqueue.h"
 
 /* The connections made with one client certificate: replaced as a whole when a plugin returns another one,
@@ -75,7 +76,8 @@ struct kube {
     double rate, burst, tokens;
     int64_t timeout_ns;
     struct random random; /* jitter of pauses */
-    size_t granted;       /* extra requests that need no token */
+    struct waste waste;
+    size_t granted; /* extra requests that need no token */
     int64_t tokens_ns;
     int64_t gate_ns;
     struct timer gate;

@@ -28,6 +28,7 @@
 #include "../base/random.h"
 #include "../net/http.h"
 #include "intake.h"
+#include "intake_limits_core.h"
 #include "pause_core.h"
 
 enum lw_state { LW_STREAMING, LW_LISTING, LW_WATCHING, LW_PAUSED };
@@ -37,16 +38,6 @@ enum {
     WATCH_SPREAD_S = 300,
     STUCK_MAX = 5,         /* failures in a row without progress before listing again */
     EXPIRED_PAGES_MAX = 2, /* expired continue tokens before listing without pages */
-};
-
-/* What a server may send. No real cluster is near these limits; they end responses that never would. */
-enum {
-    ITEMS_MAX = 1 << 20,   /* per list; the largest clusters have 200,000 pods */
-    PAGES_MAX = 8192,      /* of a list */
-    EMPTY_PAGES_MAX = 64,  /* in a row; a selector may leave some pages without an item */
-    BOOKMARKS_MAX = 10000, /* of a watch without an event in between; normally one per minute */
-    VERSION_MAX = 1 << 10, /* bytes; it is a number in practice, and part of our next request */
-    TOKEN_MAX = 16 << 10,  /* bytes of a continue token, likewise */
 };
 
 static const int64_t fresh_list_ns = 20 * NS_PER_S, short_watch_ns = NS_PER_S,
@@ -68,14 +59,14 @@ struct listwatch {
     bool list_next;    /* streaming failed this time: list in pages next */
     bool no_protobuf;  /* the server refused it, or sent something else under its name */
     int expired_pages, stuck;
-    struct pause pause;                /* how long the next one is */
-    int64_t started_ns;                /* mono: start of this stream */
-    int64_t listed_ns;                 /* mono: end of the last complete list */
-    uint64_t seen;                     /* lines and items of this stream */
-    uint64_t items;                    /* of this list, all pages, or of the initial events */
-    int pages, empty_pages, bookmarks; /* of this list; in a row; since the last event */
-    bool answered;                     /* this stream got a response, so the server is reachable */
-    struct timer timer;                /* PAUSED: end of the pause; STREAMING, WATCHING: timeout */
+    struct pause pause;          /* how long the next one is */
+    int64_t started_ns;          /* mono: start of this stream */
+    int64_t listed_ns;           /* mono: end of the last complete list */
+    uint64_t seen;               /* lines and items of this stream */
+    struct intake_limits limits; /* of this list, all pages, or of this watch */
+    bool answered;               /* this stream got a response, so the server is reachable */
+    struct timer timer;          /* PAUSED: end of the pause; STREAMING, WATCHING: timeout */
+    int64_t not_before_ns;       /* mono: no reason ends a pause before this */
     struct kube_recovery recovery;
     struct listwatch_stats stats;
 };
@@ -102,14 +93,21 @@ static void on_pause_end(struct timer *timer)
     start_next_stream(container_of(timer, struct listwatch, timer));
 }
 
-/* Another request was answered, so the server is back: end the pause early. */
-static void on_server_recovered(struct kube_recovery *recovery)
+static void end_pause_early(struct listwatch *w)
 {
-    struct listwatch *w = container_of(recovery, struct listwatch, recovery);
     if (w->state != LW_PAUSED)
         return;
     timer_stop(&w->timer);
-    start_next_stream(w);
+    if (loop_mono_ns(w->loop) < w->not_before_ns)
+        timer_set(w->loop, &w->timer, w->not_before_ns, on_pause_end);
+    else
+        start_next_stream(w);
+}
+
+/* Another request was answered, so the server is back. */
+static void on_server_recovered(struct kube_recovery *recovery)
+{
+    end_pause_early(container_of(recovery, struct listwatch, recovery));
 }
 
 /* Ends the stream and waits with backoff. After STUCK_MAX failures without progress, `rv` is suspected. */
@@ -121,6 +119,7 @@ static void pause_after_failure(struct listwatch *w, const char *why)
         w->any_version = true;
     }
     int64_t delay = pause_after_fault_ns(&w->pause, now, random_unit(&w->random));
+    w->not_before_ns = now + kube_note_waste(w->o.kube, intake_wasted(&w->limits));
     w->stats.failures++;
     if (w->o.on_trouble)
         w->o.on_trouble(w->o.context, why);
@@ -129,7 +128,7 @@ static void pause_after_failure(struct listwatch *w, const char *why)
     if (!cache_synced(w->o.cache) && w->state != LW_WATCHING)
         cache_clear(w->o.cache);
     w->state = LW_PAUSED;
-    timer_set(w->loop, &w->timer, now + delay, on_pause_end);
+    timer_set(w->loop, &w->timer, MAX(now + delay, w->not_before_ns), on_pause_end);
 }
 
 /* Lists again after a 410: at once, unless the version is from a list that was just made, which would loop;
@@ -213,10 +212,7 @@ static void pause_after_reply(struct listwatch *w, const struct kube_reply *repl
 void listwatch_retry(struct listwatch *w)
 {
     pause_announced(&w->pause); /* also for a request under way, which may still be refused */
-    if (w->state != LW_PAUSED)
-        return;
-    timer_stop(&w->timer);
-    start_next_stream(w);
+    end_pause_early(w);
 }
 
 /* Limits how long the server may take, in real time even if the loop runs on virtual time. */
@@ -234,48 +230,36 @@ static void on_watch_timeout(struct timer *timer)
 static void enter_watching(struct listwatch *w, int64_t seconds)
 {
     w->state = LW_WATCHING;
+    w->limits.is_watch = true;
     kube_call_allow_delay(w->call);
     set_stream_timeout(w, seconds * NS_PER_S + watch_grace_ns, on_watch_timeout);
 }
 
 static int set_version(struct listwatch *w, str rv, err_t *e)
 {
-    if (rv.n > VERSION_MAX)
-        return err_set(e, EMSGSIZE, "resourceVersion of %zu bytes exceeds the limit", rv.n);
-    if (rv.n) /* an object without a version must not reset our position */
+    int r = intake_limit_version(rv, e);
+    if (r == 0 && rv.n) /* an object without a version must not reset our position */
         set_text(&w->rv, rv);
-    return 0;
+    return r;
 }
 
 /* Puts the record into the cache unless a limit is exceeded. Takes over the reference either way. */
 static int put_record(struct listwatch *w, struct record *record, err_t *e)
 {
-    size_t most = w->o.total_max, most_own = most / 3 * 2, own = cache_sizes(w->o.cache).bytes;
-    size_t total = projector_bytes(projection_projector(cache_projection(w->o.cache)));
-    if (w->state != LW_WATCHING && ++w->items > w->o.items_max) {
+    int r = intake_limit_item(&w->limits, cache_is_requested(w->o.cache, record), e);
+    r = r < 0 ? r : cache_check_room(w->o.cache, w->o.total_max, e);
+    if (r < 0)
         record_unref(record);
-        return err_set(e, E2BIG, "list has more than %llu objects; not cached",
-                       (unsigned long long)w->o.items_max);
-    }
-    if (most && (total > most || own > most_own)) {
-        record_unref(record);
-        /* no current numbers in the text: identical messages are logged once */
-        return err_set(
-            e, ENOSPC,
-            "cache is full: limit is %zu MiB for all caches and %zu MiB for one; raise the memory "
-            "limit or watch fewer namespaces",
-            most >> 20, most_own >> 20);
-    }
-    cache_put(w->o.cache, record);
-    return 0;
+    else
+        cache_put(w->o.cache, record);
+    return r;
 }
 
 static int on_bookmark(struct listwatch *w, const struct watch_line *line, err_t *e)
 {
     w->stats.bookmarks++;
-    if (++w->bookmarks > BOOKMARKS_MAX)
-        return err_set(e, EPROTO, "watch sends bookmarks without end");
-    int r = set_version(w, line->rv, e);
+    int r = intake_limit_bookmark(&w->limits, e);
+    r = r < 0 ? r : set_version(w, line->rv, e);
     if (r == 0 && line->initial_end && w->state == LW_STREAMING) {
         mark_synced(w);
         enter_watching(w, WATCH_LEAST_S + WATCH_SPREAD_S);
@@ -292,7 +276,7 @@ static int on_event(void *context, const struct watch_line *line, err_t *e)
     if (line->type == WATCH_BOOKMARK)
         return on_bookmark(w, line, e);
     w->stats.events++;
-    w->bookmarks = 0;
+    w->limits.bookmarks = 0;
     int r = set_version(w, line->record->rv, e);
     if (r < 0) {
         record_unref(line->record);
@@ -309,7 +293,9 @@ static int on_event(void *context, const struct watch_line *line, err_t *e)
 static int feed_body(struct listwatch *w, str bytes, err_t *e)
 {
     bool protobuf = kube_call_is_protobuf(w->call);
-    int r = intake_feed(&w->intake, protobuf, bytes, e);
+    w->stats.bytes += bytes.n;
+    int r = intake_limit_bytes(&w->limits, bytes.n, e);
+    r = r < 0 ? r : intake_feed(&w->intake, protobuf, bytes, e);
     w->no_protobuf |= r == -EBADMSG && protobuf;
     return r;
 }
@@ -406,30 +392,18 @@ static void on_list_data(void *context, str bytes)
         pause_after_failure(w, e.text);
 }
 
-/* Stores the continue token of the next page, if any; fails if the list shows no sign of ending. */
-static int read_token(struct listwatch *w, str token, err_t *e)
-{
-    w->empty_pages = w->seen ? 0 : w->empty_pages + 1;
-    w->seen = 0;
-    if (token.n > TOKEN_MAX)
-        return err_set(e, EMSGSIZE, "continue token of %zu bytes exceeds the limit", token.n);
-    if (token.n && str_eq(token, buf_str(&w->continue_from)))
-        return err_set(e, EPROTO, "the list never ends: the server repeats its continue token");
-    if (token.n && (++w->pages > PAGES_MAX || w->empty_pages > EMPTY_PAGES_MAX))
-        return err_set(e, E2BIG, "the list never ends: %d pages, %d of the last without an object",
-                       w->pages, w->empty_pages);
-    set_text(&w->continue_from, token);
-    return 0;
-}
-
+/* Stores the version, and the continue token of the next page, if any. */
 static int read_envelope(struct listwatch *w, err_t *e)
 {
     auto_arena struct arena a = { 0 };
     str rv, token;
     int r = intake_end(&w->intake, &a, &rv, &token, e);
-    if (r < 0 || (r = set_version(w, rv, e)) < 0)
-        return r;
-    return read_token(w, token, e);
+    r = r < 0 ? r : set_version(w, rv, e);
+    r = r < 0 ? r : intake_limit_page(&w->limits, w->seen, token, buf_str(&w->continue_from), e);
+    w->seen = 0;
+    if (r == 0)
+        set_text(&w->continue_from, token);
+    return r;
 }
 
 /* Counts expired continue tokens: if paging is slower than the server's history, list in one piece. */
@@ -552,8 +526,8 @@ static void start_watch(struct listwatch *w)
 
 static void start_next_stream(struct listwatch *w)
 {
-    w->seen = w->items = 0;
-    w->pages = w->empty_pages = w->bookmarks = 0;
+    w->seen = 0;
+    w->limits = (struct intake_limits){ .items_max = w->o.items_max };
     if (w->has_list || !(w->no_streaming || w->list_next)) {
         start_watch(w);
         return;
@@ -570,8 +544,6 @@ struct listwatch *listwatch_start(const struct listwatch_options *options)
 {
     struct listwatch *w = mem_zero(1, sizeof(*w));
     w->o = *options;
-    if (!w->o.items_max)
-        w->o.items_max = ITEMS_MAX;
     w->loop = kube_loop(options->kube);
     w->no_streaming = options->no_streaming;
     random_init(&w->random, options->seed, 1);

@@ -14,6 +14,9 @@
  * Backoff after a failure is 800 ms, doubling with jitter up to 30 s, and resets after 2 minutes without
  * one, after a watch that ended normally, and when the resource is announced (listwatch_retry()).
  *
+ * What a failed list has read counts for all watches of the client: beyond 256 MiB, the next attempt of any that fails waits
+ * until it is paid off at 8 MiB/s (pause_core.h), so that lists without end do not keep a processor busy.
+ *
  * The server is not trusted with our memory or time: objects, lists, all caches together, versions and
  * tokens have limits (listwatch.c). Reaching a limit fails this resource only: the cache drops a first
  * list that is too large, and keeps its contents if a later one is. */
@@ -50,7 +53,7 @@ void listwatch_retry(struct listwatch *w);
 void listwatch_stop(struct listwatch *w);
 
 struct listwatch_stats {
-    uint64_t lists, watches, events, bookmarks, failures, expired;
+    uint64_t lists, watches, events, bookmarks, failures, expired, bytes;
 };
 const struct listwatch_stats *listwatch_stats(const struct listwatch *w);
 

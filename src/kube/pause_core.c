@@ -4,6 +4,8 @@
  *     absent                       30 s ten times, then 1, 2, 4, 8 minutes: most clusters never have it
  *     announced, not served yet    50 100 200 ms ... 6.4 s, then as above
  *
+ *     after a list of much data    as long as it takes to pay that off (struct waste), at most 10 minutes
+ *
  * A server announces a definition before it serves the resource, by the moment that its own caches need. */
 #include "pause_core.h"
 
@@ -39,4 +41,17 @@ void pause_announced(struct pause *p)
 int64_t pause_take_try_ns(struct pause *p)
 {
     return p->tries ? try_ns << (TRIES - p->tries--) : 0;
+}
+
+/* The first failures are free, since a large list may break off once; 8 MiB/s takes about a hundredth of a processor. */
+enum { WASTE_FREE = 256 << 20, WASTE_PER_S = 8 << 20, WASTE_S_MAX = 600 };
+
+int64_t pause_add_waste_ns(struct waste *w, uint64_t bytes, int64_t now_ns)
+{
+    const int64_t most = WASTE_FREE + (int64_t)WASTE_S_MAX * WASTE_PER_S;
+    int64_t paid = (now_ns - w->at_ns) / NS_PER_MS * (WASTE_PER_S / 1000);
+    w->bytes = MAX(w->bytes - paid, 0) + (int64_t)MIN(bytes, (uint64_t)most);
+    w->bytes = MIN(w->bytes, most);
+    w->at_ns = now_ns;
+    return MAX(w->bytes - WASTE_FREE, 0) * NS_PER_MS / (WASTE_PER_S / 1000);
 }

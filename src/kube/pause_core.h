@@ -20,4 +20,14 @@ int64_t pause_while_absent_ns(struct pause *p);
 void pause_announced(struct pause *p);
 int64_t pause_take_try_ns(struct pause *p); /* 0: none is left */
 
+/* What was read without effect, by all lists and watches of one client. A backoff limits how often a list is tried, not what a try
+ * costs: a server that sends objects without end would keep a processor busy with lists that fail. */
+struct waste {
+    int64_t bytes; /* not paid off at `at_ns` */
+    int64_t at_ns; /* mono */
+};
+
+/* Adds what a failed attempt has read. Returns how long the next one waits: until all but 256 MiB is paid off at 8 MiB/s. */
+int64_t pause_add_waste_ns(struct waste *w, uint64_t bytes, int64_t now_ns);
+
 #endif

@@ -2,6 +2,7 @@
  * to one kind, memory stays within the limits, the failure is logged, retries back off, and the other kinds go on. */
 #include "fake.h"
 #include "kube/listwatch.h"
+#include "kube/pause_core.h"
 
 #include <malloc.h>
 
@@ -26,6 +27,7 @@ static const struct resource bad = { "test", "v1", "bads", "Bad", true };
 static const struct resource good = { "test", "v1", "goods", "Good", true };
 
 enum { TOTAL_MAX = 16 << 20 };
+enum { MANY = 12, JUNK = 100000, ATTEMPT_ITEMS = 300 };
 
 /* What the bad kind's server sends: a head, then `unit` for ever or `times`, then a tail. */
 struct evil {
@@ -37,6 +39,7 @@ struct evil {
 };
 
 static const struct evil *evil;
+static str field_selector; /* of the bad kind */
 
 struct sending {
     uint64_t at;
@@ -141,6 +144,8 @@ static struct cache *open_cache(struct world *w, const struct resource *resource
     err_t e;
     OK_CALL(cache_new(w->projector,
                       &(struct cache_spec){ .resource = resource,
+                                            .field_selector =
+                                                resource == &bad ? field_selector : S(""),
                                             .keep = FIELDS(struct thing, thing_fields) },
                       &cache, &e),
             &e);
@@ -205,6 +210,16 @@ static void put_item(struct buf *out, uint64_t number)
         number ? "," : "", (unsigned long long)number, (unsigned long long)number, 7);
 }
 
+static void put_junk(struct buf *out, uint64_t number)
+{
+    static char junk[JUNK];
+    buf_printf(out, "%s{\"metadata\":{\"name\":\"o%llu\",\"resourceVersion\":\"5\"},\"junk\":\"",
+               number ? "," : "", (unsigned long long)number);
+    memset(junk, 'x', sizeof(junk));
+    buf_put(out, (str){ junk, sizeof(junk) });
+    buf_put(out, S("\"}"));
+}
+
 static void put_same_item(struct buf *out, uint64_t number)
 {
     buf_printf(out, "%s{\"metadata\":{\"name\":\"o\",\"resourceVersion\":\"5\"}}",
@@ -230,6 +245,66 @@ static void a_list_of_one_object_without_end(void)
 {
     endure(&(struct evil){ .head = LIST_HEAD, .unit = put_same_item }, "more than 50000 objects",
            24);
+}
+
+/* A backoff limits how often a list is tried, not what a try costs: the lists of all kinds together stay within what
+ * struct waste allows. The work is counted in bytes. */
+static void lists_without_end_cost_little(void)
+{
+    struct listwatch *watches[MANY];
+    struct cache *caches[MANY];
+    struct world w = { 0 };
+    const uint64_t attempt = ATTEMPT_ITEMS * (JUNK + 100);
+    const uint64_t seconds = 10;
+    world = &w;
+    evil = &(struct evil){ .head = LIST_HEAD, .unit = put_junk };
+    fake_start(&w.f, serve);
+    w.projector = projector_new();
+    for (size_t i = 0; i < MANY; i++) {
+        caches[i] = open_cache(&w, &bad);
+        watches[i] = listwatch_start(&(struct listwatch_options){
+            .kube = w.f.kube, .cache = caches[i], .seed = i, .items_max = ATTEMPT_ITEMS });
+    }
+    fake_for(&w.f, (int64_t)seconds * NS_PER_S);
+    uint64_t bytes = 0, failures = 0;
+    for (size_t i = 0; i < MANY; i++) {
+        bytes += listwatch_stats(watches[i])->bytes;
+        failures += listwatch_stats(watches[i])->failures;
+        listwatch_stop(watches[i]);
+        cache_free(caches[i]);
+    }
+    OK(failures >= MANY);
+    uint64_t most = (256 + 8 * seconds) * UINT64_C(1048576) + MANY * attempt;
+    if (!OK(bytes < most))
+        printf("# %llu MiB were read, %llu lists failed\n", (unsigned long long)bytes >> 20,
+               (unsigned long long)failures);
+    projector_free(w.projector);
+    fake_stop(&w.f);
+}
+
+static void wasted_bytes_are_paid_off(void)
+{
+    struct waste w = { 0 };
+    int64_t now = 5 * NS_PER_S;
+    const uint64_t mib = 1 << 20;
+    EQ_INT(pause_add_waste_ns(&w, 0, now), 0);
+    EQ_INT(pause_add_waste_ns(&w, 256 * mib, now), 0); /* a large list may break off once */
+    int64_t delay = pause_add_waste_ns(&w, 80 * mib, now);
+    OK(delay > 9900 * NS_PER_MS && delay < 10100 * NS_PER_MS);
+    OK(pause_add_waste_ns(&w, 0, now + 5 * NS_PER_S) > 4900 * NS_PER_MS);
+    EQ_INT(pause_add_waste_ns(&w, 0, now + 11 * NS_PER_S), 0);
+    delay = pause_add_waste_ns(&w, UINT64_MAX, now + 11 * NS_PER_S);
+    OK(delay > 590 * NS_PER_S && delay < 601 * NS_PER_S);
+    EQ_INT(pause_add_waste_ns(&w, 0, now + (int64_t)365 * 86400 * NS_PER_S), 0);
+    EQ_INT(w.bytes, 0);
+}
+
+static void objects_that_were_not_requested(void)
+{
+    static const struct evil every_name = { .head = LIST_HEAD, .unit = put_item };
+    field_selector = S("metadata.name=one");
+    endure(&every_name, "not requested", 24);
+    field_selector = S("");
 }
 
 static void put_nothing(struct buf *out, uint64_t number)
@@ -451,6 +526,9 @@ int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(a_list_without_end),
                                         TAP(a_list_of_one_object_without_end),
+                                        TAP(lists_without_end_cost_little),
+                                        TAP(wasted_bytes_are_paid_off),
+                                        TAP(objects_that_were_not_requested),
                                         TAP(pages_without_end),
                                         TAP(empty_pages_without_end),
                                         TAP(words_that_would_be_in_our_next_request),
