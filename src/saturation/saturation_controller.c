@@ -257,6 +257,7 @@ static int open_caches(struct saturation *s, err_t *e)
 /* One turn of the engine; what it decided is served from then on. */
 static struct reconciled run_engine(struct reconcile *r)
 {
+    saturation_report_problems(r->context);
     struct reconciled result = saturation_run_cycle(r);
     saturation_doors_update(r->context);
     return result;

@@ -15,6 +15,8 @@
 
 #include <math.h>
 
+enum { PROBLEM_LINES = 10 }; /* of a cycle */
+
 /* ---- models */
 
 /* A model's ID is free text and may contain a zero byte. */
@@ -158,6 +160,23 @@ static bool has_too_many(struct saturation *s, const struct variant_record *r)
     return full;
 }
 
+/* The first of a cycle only: thousands of objects may be wrong in the same way, and each shows it in its status. */
+static void log_problems(struct saturation *s, const struct variant *v)
+{
+    for (size_t i = 0; i < v->spec.problem_n; i++)
+        if (s->problems++ < PROBLEM_LINES)
+            log_warn("VariantAutoscaling has invalid values", KV("namespace", v->ns),
+                     KV("name", v->name), KV("problem", v->spec.problems[i]));
+}
+
+void saturation_report_problems(struct saturation *s)
+{
+    if (s->problems > PROBLEM_LINES)
+        log_warn("more VariantAutoscalings have invalid values",
+                 KV_INT("count", s->problems - PROBLEM_LINES));
+    s->problems = 0;
+}
+
 /* The spec is parsed into a new arena; model and workload lists are updated. */
 struct variant *saturation_put(struct saturation *s, const struct variant_record *r)
 {
@@ -176,9 +195,7 @@ struct variant *saturation_put(struct saturation *s, const struct variant_record
     v->arena = (struct arena){ 0 };
     v->spec = saturation_spec_read(&v->arena, parse_json(&v->arena, r->spec));
     v->shown.reason = S(""); /* format the condition again: the spec may have other problems */
-    for (size_t i = 0; i < v->spec.problem_n; i++)
-        log_warn("VariantAutoscaling has invalid values", KV("namespace", v->ns),
-                 KV("name", v->name), KV("problem", v->spec.problems[i]));
+    log_problems(s, v);
     v->accelerator = arena_str(&v->arena, r->accelerator);
     v->instance = arena_str(&v->arena, r->instance);
     v->uid = arena_str(&v->arena, r->meta.uid);

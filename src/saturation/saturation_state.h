@@ -190,6 +190,7 @@ struct saturation {
     size_t replaying;      /* models whose history is being fetched */
     struct map by_key;     /* of struct variant, owned */
     bool ignores_variants; /* some records have no variant: there were too many */
+    uint64_t problems;     /* of specs since the last cycle; few of them are logged */
     struct map models;     /* of struct sat_model, owned */
     struct map targets;    /* of struct sat_workload, owned */
     struct saturation_metrics metrics;
@@ -214,6 +215,8 @@ enum { SAT_VARIANTS_MAX = 10000 };
 struct variant *saturation_find(const struct saturation *s, str ns, str name);
 /* Adds or updates the variant of a record. NULL: there are SAT_VARIANTS_MAX others, and it is ignored. */
 struct variant *saturation_put(struct saturation *s, const struct variant_record *r);
+/* Once per cycle: logs how many invalid values were not logged one by one. */
+void saturation_report_problems(struct saturation *s);
 void saturation_remove(struct saturation *s, str ns, str name);
 /* After a removal: adds one of the variants that were ignored. NULL: none is left, or there is no room. */
 struct variant *saturation_take_ignored(struct saturation *s);

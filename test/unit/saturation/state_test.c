@@ -1,4 +1,5 @@
 /* The variants in memory: how many there may be. */
+#include "base/log.h"
 #include "saturation/saturation_state.h"
 #include "tap.h"
 
@@ -31,7 +32,39 @@ static void more_variants_than_fit_are_ignored(void)
     saturation_state_done(&s);
 }
 
+static void count_line(void *context, str line)
+{
+    (void)line;
+    ++*(int *)context;
+}
+
+/* Nor does one fill the log, or spend its time on it. */
+static void few_of_the_same_problems_are_logged(void)
+{
+    struct saturation s = { 0 };
+    int lines = 0;
+    log_redirect(count_line, &lines);
+    for (int i = 0; i < 2000; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "v%d", i % 1000);
+        saturation_put(&s, &(struct variant_record){
+                               .meta = { .ns = S("a"), .name = str_c(name), .uid = str_c(name) },
+                               .spec = S("{}") });
+    }
+    OK(lines > 0 && lines <= 10);
+    saturation_report_problems(&s);
+    saturation_report_problems(&s);
+    OK(lines <= 11);
+    saturation_put(&s, &(struct variant_record){
+                           .meta = { .ns = S("a"), .name = S("late"), .uid = S("late") },
+                           .spec = S("{}") });
+    OK(lines >= 12); /* the next cycle has lines of its own */
+    log_redirect(NULL, NULL);
+    saturation_state_done(&s);
+}
+
 int main(void)
 {
-    return tap_run((struct tap_case[]){ TAP(more_variants_than_fit_are_ignored), { 0 } });
+    return tap_run((struct tap_case[]){
+        TAP(more_variants_than_fit_are_ignored), TAP(few_of_the_same_problems_are_logged), { 0 } });
 }
