@@ -495,7 +495,13 @@ def files_that_are_removed_or_moved_end_the_writes(folder):
     def move(data):
         os.rename(data, data + "-elsewhere")
 
-    for number, harm in enumerate((remove_all, remove_log, move)):
+    def replace(name):
+        def by_a_copy(data):  # as a restored backup does
+            shutil.copy(data + name, data + "/copy")
+            os.rename(data + "/copy", data + name)
+        return by_a_copy
+
+    for number, harm in enumerate((remove_all, remove_log, move, replace("/state.db"), replace("/state.db-wal"))):
         data = "%s/%d" % (folder, number)
         with Run(data) as run:
             assert run.create("a") == 201

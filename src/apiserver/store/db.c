@@ -429,6 +429,7 @@ int db_begin(struct db *db, err_t *e)
     db_set_checkpoint_on_close(db, true);
     db_make_reserve(db);
     db_measure_room(db);
+    db->log_identity = MAX(db_log_identity(db->sqlite), 0);
     return 0;
 }
 

@@ -326,13 +326,16 @@ static int transact_or_full(struct db *db, struct db_transaction *t)
     return code;
 }
 
-/* Whether the next start would not find what is written now: someone removed, moved or replaced the database, or
- * removed its log. The files are open, so writing to them still succeeds. */
+/* Whether the next start would not find what is written now: someone removed, moved or replaced the database or its
+ * log. The files are open, so writing to them still succeeds. SQLite itself looks after the database only. */
 static bool is_removed(struct db *db)
 {
     int moved = 0;
     (void)sqlite3_file_control(db->sqlite, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
-    return moved || db_log_is_removed(db->sqlite);
+    int64_t log = db_log_identity(db->sqlite);
+    if (!db->log_identity && log > 0)
+        db->log_identity = log;
+    return moved || log == -ENOENT || (log > 0 && log != db->log_identity);
 }
 
 int db_commit(struct db *db, const struct db_transaction *given, size_t *ret_garbage, err_t *e)

@@ -28,6 +28,12 @@ static int files_size(const char *path, int64_t *ret_bytes)
     return 0;
 }
 
+static int64_t files_identity(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) < 0 ? -errno : (int64_t)(st.st_ino & INT64_MAX);
+}
+
 static int files_remove(const char *path)
 {
     return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
@@ -145,6 +151,7 @@ static int files_reserve(const char *path, int64_t bytes)
 
 const struct db_files db_files_real = {
     .size = files_size,
+    .identity = files_identity,
     .create = files_create,
     .remove = files_remove,
     .rename = files_rename,

@@ -9,6 +9,7 @@
 /* They return 0 or a negative errno, unless stated otherwise. */
 struct db_files {
     int (*size)(const char *path, int64_t *ret_bytes); /* -ELOOP: a symbolic link */
+    int64_t (*identity)(const char *path);             /* of the file that has this name now */
     int (*create)(const char *path);                   /* empty, mode 0600; replaces */
     int (*remove)(const char *path);                   /* 0 when there is none */
     int (*rename)(const char *from, const char *to);

@@ -63,11 +63,10 @@ int64_t db_log_bytes(sqlite3 *db)
     return f && f->pMethods->xFileSize(f, &bytes) == SQLITE_OK ? bytes : 0;
 }
 
-bool db_log_is_removed(sqlite3 *db)
+int64_t db_log_identity(sqlite3 *db)
 {
-    int64_t bytes;
     const char *path = sqlite3_filename_wal(sqlite3_db_filename(db, "main"));
-    return path && db_log_bytes(db) && db_files->size(path, &bytes) == -ENOENT;
+    return path && db_log_bytes(db) ? db_files->identity(path) : 0;
 }
 
 uint64_t db_log_salt(sqlite3 *db)

@@ -18,7 +18,8 @@ struct db_log_state {
 struct db_log_state db_log_scan(sqlite3 *db); /* reads all of it */
 uint64_t db_log_salt(sqlite3 *db);            /* 0: the log is empty or cannot be read */
 int64_t db_log_bytes(sqlite3 *db);            /* its length, what is to be overwritten included */
-bool db_log_is_removed(sqlite3 *db);          /* the open file is not in its directory */
-int db_log_sync(sqlite3 *db);                 /* SQLite's result code */
+int64_t db_log_identity(
+    sqlite3 *db);             /* of the file that has the log's name; 0: no log is open yet */
+int db_log_sync(sqlite3 *db); /* SQLite's result code */
 
 #endif

@@ -21,6 +21,7 @@ struct db {
     bool mark_behind;     /* a transaction is not marked; nothing is committed until it is */
     int long_frames;      /* a log so long can be moved when idle; twice as long: must be */
     int log_frames;       /* how many SQLite has written since it began the log again */
+    int64_t log_identity; /* of the file that SQLite has open; 0: none yet */
     bool log_may_restart; /* the next commit may begin the log again, with another salt */
     bool unsealed;        /* see db_seal_log(); nothing else is appended to the log until it is */
     atomic_bool has_reserve; /* read by the loop during a commit */

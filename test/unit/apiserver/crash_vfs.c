@@ -311,8 +311,17 @@ static int names_reserve(const char *path, int64_t bytes)
     return result;
 }
 
+static int64_t names_identity(const char *path)
+{
+    const char *name;
+    struct crash_disk *d = crash_disk_find(path, &name);
+    struct crash_file *f = d ? crash_disk_file(d, name) : NULL;
+    return f ? (int64_t)(uintptr_t)f : -ENOENT;
+}
+
 static const struct db_files crash_files = {
     .size = names_size,
+    .identity = names_identity,
     .create = names_create,
     .remove = names_remove,
     .rename = names_rename,
