@@ -216,7 +216,8 @@ static enum owner_state find_owner_state(struct server *s, struct arena *a, str 
 }
 
 /* Whether objects still reference the owner, as of the next commit. `blocking`: only those with
- * blockOwnerDeletion. References from another namespace are not valid: they must not hold the owner. */
+ * blockOwnerDeletion. References from another namespace are not valid and do not hold the owner. In
+ * kube-controller-manager they do, so a tenant there can hold up what another one deletes. */
 static bool has_dependents(struct server *s, struct arena *a, const struct object *o, bool blocking)
 {
     str uid = object_span(o, o->uid), ns = store_key_split(object_key(o)).ns;
