@@ -98,6 +98,15 @@ def print_table(attacks):
         print("%-*s %9d %7d %8s  %s" % (width, one.name, one.count, one.rounds, peak, outcome.replace("\n", " ")[:400]))
 
 
+def print_markdown(attacks):
+    """The table of docs/security.md."""
+    print("| attack | count | rounds | peak MiB | outcome |\n| --- | ---: | ---: | ---: | --- |")
+    for one in attacks:
+        outcome = "FAILED: " + one.outcome if one.outcome else "skipped: " + one.skipped if one.skipped else "held"
+        print("| %s | %s | %d | %s | %s |" % (one.name, format(one.count, ","), one.rounds, "%d" % one.peak if one.peak else "-",
+                                            outcome.replace("\n", " ").replace("|", "/")[:400]))
+
+
 def print_tap(attacks):
     for number, one in enumerate(attacks, 1):
         print("%s %d - %s%s" % ("not ok" if one.outcome else "ok", number, one.name,
@@ -112,6 +121,7 @@ def main():
     parser.add_argument("flyball")
     parser.add_argument("--once", action="store_true")
     parser.add_argument("--tap", action="store_true")
+    parser.add_argument("--markdown", action="store_true", help="the table as docs/security.md has it")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("names", nargs="*")
     args = parser.parse_intermixed_args()
@@ -147,7 +157,7 @@ def main():
     last = attacked.Attack("end of the server", None, False)
     last.outcome, last.count, last.rounds = run.end(), 1, 1
     chosen.append(last)
-    (print_tap if args.tap else print_table)(chosen)
+    (print_tap if args.tap else print_markdown if args.markdown else print_table)(chosen)
     failed = sum(bool(one.outcome) for one in chosen)
     skipped = sum(bool(one.skipped) for one in chosen)
     if not args.tap:
