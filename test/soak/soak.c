@@ -1,6 +1,11 @@
 /* The clock of a soak: every CHURN_S of virtual time one object is edited, or deleted and made again; every ten
- * minutes the configuration is edited; every hour memory, descriptors and timers are sampled, then controllers are
- * restarted. Prints a table and `N passed, N failed`.
+ * minutes the configuration is edited; every hour memory is sampled, then controllers are restarted. Prints a table and
+ * `N passed, N failed`.
+ *
+ * Of descriptors and timers the least of each hour counts. A request in flight has a timer, and every connection that a
+ * burst of requests has opened has two of each until it was idle for 90 s; a client may have 128 requests in flight. So at
+ * any one moment there are as many as the last burst needed (604 to 801 timers were seen), which shows no leak; what leaks
+ * is there at the quietest moment too.
  *
  *     SOAK_HOURS=24 SOAK_OBJECTS=10000 SOAK_SEED=1 soak DIR     (SOAK_LOG=1 shows the errors that are logged)
  *
@@ -17,10 +22,13 @@
 enum { CHURN_S = 2, CONFIG_S = 600, HOUR_S = 3600, HOURS_MAX = 1000 };
 
 static const double RSS_GROWTH_MAX = 1.05;
+enum { LEAST_MORE = 30 }; /* descriptors or timers, of about 600 */
 
 struct sample {
-    size_t rss_kib, heap_kib, fds, timers;
-    int64_t wall_ms; /* what the hour took */
+    size_t rss_kib, heap_kib;
+    size_t fds, timers;           /* the least of the hour */
+    size_t most_fds, most_timers; /* for the table only */
+    int64_t wall_ms;              /* what the hour took */
 };
 
 struct soak {
@@ -64,19 +72,25 @@ static size_t read_rss_kib(void)
     return n == 2 ? resident * (size_t)sysconf(_SC_PAGESIZE) / 1024 : 0;
 }
 
-static struct sample take_sample(const struct soak_world *w)
+static void sample_counts(struct sample *s, const struct soak_world *w)
+{
+    size_t fds = count_fds(), timers = world_timers(w);
+    s->fds = MIN(s->fds, fds), s->most_fds = MAX(s->most_fds, fds);
+    s->timers = MIN(s->timers, timers), s->most_timers = MAX(s->most_timers, timers);
+}
+
+static void sample_memory(struct sample *s)
 {
     struct mallinfo2 heap = mallinfo2();
-    return (struct sample){ .rss_kib = read_rss_kib(),
-                            .heap_kib = (heap.uordblks + heap.hblkhd) / 1024,
-                            .fds = count_fds(),
-                            .timers = world_timers(w) };
+    s->rss_kib = read_rss_kib();
+    s->heap_kib = (heap.uordblks + heap.hblkhd) / 1024;
 }
 
 static void print_sample(size_t hour, const struct sample *s, const struct soak *k)
 {
-    printf("%4zu %10zu %10zu %6zu %8zu %9zu %9zu %9.1f\n", hour, s->rss_kib, s->heap_kib, s->fds,
-           s->timers, k->population.edited, k->population.deleted, (double)s->wall_ms / 1000);
+    printf("%4zu %10zu %10zu %4zu-%-5zu %4zu-%-5zu %9zu %9zu %9.1f\n", hour, s->rss_kib,
+           s->heap_kib, s->fds, s->most_fds, s->timers, s->most_timers, k->population.edited,
+           k->population.deleted, (double)s->wall_ms / 1000);
     fflush(stdout);
 }
 
@@ -96,17 +110,20 @@ static void drop_line(void *context, str line)
 static int run_hour(struct soak *k, size_t hour, err_t *e)
 {
     struct soak_world *w = &k->world;
+    struct sample *sample = &k->samples[hour];
     int64_t begin = clock_mono_ns();
+    *sample = (struct sample){ .fds = SIZE_MAX, .timers = SIZE_MAX };
     for (int s = 0; s < HOUR_S; s += CHURN_S) {
         population_churn(&k->population, w);
         if (s % CONFIG_S == 0)
             population_edit_config(&k->population, w);
         world_run_for(w, CHURN_S * NS_PER_S);
+        sample_counts(sample, w); /* time has advanced, so nothing was left to do at that moment */
     }
     world_drain(w);
-    k->samples[hour] = take_sample(w);
-    k->samples[hour].wall_ms = (clock_mono_ns() - begin) / NS_PER_MS;
-    print_sample(hour, &k->samples[hour], k);
+    sample_memory(sample);
+    sample->wall_ms = (clock_mono_ns() - begin) / NS_PER_MS;
+    print_sample(hour, sample, k);
     if (hour == k->hours)
         return 0; /* the last sample is followed by the end */
     int r = world_restart_operator(w, e);
@@ -123,7 +140,7 @@ static void judge_population(struct soak *k)
                   { &soak_variants, "saturation" },
                   { &soak_allocations, "market" },
                   { &soak_services, "runtimeconfig" } };
-    char text[200];
+    char text[600];
     for (size_t i = 0; i < countof(kinds); i++) {
         int64_t n = world_count(&k->world, kinds[i].resource);
         snprintf(text, sizeof(text), "%s: %lld %s at the end", kinds[i].feature, (long long)n,
@@ -153,12 +170,12 @@ static void judge_samples(struct soak *k)
              most.rss_kib, 100 * ((double)most.rss_kib / (double)first->rss_kib - 1),
              first->rss_kib);
     verdict(k, (double)most.rss_kib <= RSS_GROWTH_MAX * (double)first->rss_kib, text);
-    snprintf(text, sizeof(text), "at most %zu descriptors, %zu after the first hour", most.fds,
-             first->fds);
-    verdict(k, (double)most.fds <= (double)first->fds * 1.05 + 10, text);
-    snprintf(text, sizeof(text), "at most %zu timers, %zu after the first hour", most.timers,
-             first->timers);
-    verdict(k, (double)most.timers <= (double)first->timers * 1.10 + 20, text);
+    snprintf(text, sizeof(text), "least descriptors of an hour at most %zu, %zu in the first hour",
+             most.fds, first->fds);
+    verdict(k, most.fds <= first->fds + LEAST_MORE, text);
+    snprintf(text, sizeof(text), "least timers of an hour at most %zu, %zu in the first hour",
+             most.timers, first->timers);
+    verdict(k, most.timers <= first->timers + LEAST_MORE, text);
 }
 
 static int run(struct soak *k, err_t *e)
@@ -173,8 +190,8 @@ static int run(struct soak *k, err_t *e)
     r = world_start_controllers(w, e);
     if (r < 0)
         return r;
-    printf("%4s %10s %10s %6s %8s %9s %9s %9s\n", "hour", "RSS KiB", "heap KiB", "fds", "timers",
-           "edits", "deletes", "wall s");
+    printf("%4s %10s %10s %-10s %-10s %9s %9s %9s\n", "hour", "RSS KiB", "heap KiB", "fds",
+           "timers", "edits", "deletes", "wall s");
     for (size_t hour = 1; r >= 0 && hour <= k->hours; hour++)
         r = run_hour(k, hour, e);
     return r;
