@@ -101,6 +101,12 @@ static void warn_map(struct saturation *s, str ns, str map, const char *reason, 
                                  mem_dup(message.p, message.n), reason };
 }
 
+void saturation_config_warn(struct saturation *s, const char *reason, str message)
+{
+    log_warn(reason, KV("message", message));
+    warn_map(s, s->o.ns, s->o.saturation_map, reason, message);
+}
+
 static void drop_warnings(struct saturation *s)
 {
     for (size_t i = 0; i < s->config_warning_n; i++) {

@@ -333,6 +333,7 @@ static void stop_feature(void *state)
     saturation_advice_done(s);
     saturation_state_done(s);
     sat_token_store_done(&s->tokens);
+    free(s->only_type);
     saturation_targets_stop(s);
     saturation_config_done(s);
     arena_done(&s->arena);

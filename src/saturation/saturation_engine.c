@@ -152,7 +152,7 @@ static void show_last_targets(const struct gathering *g)
 {
     for (size_t i = 0; i < g->n; i++) {
         struct variant *v = g->variants[i];
-        struct variant_labels labels = saturation_show_labels(v);
+        struct variant_labels labels = saturation_show_labels(g->s, v);
         if (v->desired > 0)
             saturation_metrics_show(&g->s->metrics, &v->series, &labels, g->present[i], v->desired);
     }

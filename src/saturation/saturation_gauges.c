@@ -77,7 +77,7 @@ static void show_variant(const struct saturation *s, const struct variant *v, en
                          const struct metric_spec *spec, const struct metrics_reader *reader)
 {
     const struct variant_basis *b = &v->basis;
-    str last[WHICH_N] = { [UTILIZATION] = v->accelerator,
+    str last[WHICH_N] = { [UTILIZATION] = saturation_limits_shown_type(s, v),
                           [REQUIRED] = str_c(b->by_tokens ? "continuous" : "binary"),
                           [SPARE] = str_c(b->by_tokens ? "continuous" : "") };
     str values[6] = { v->name, v->ns, v->spec.model, last[which] };

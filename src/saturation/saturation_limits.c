@@ -1,7 +1,8 @@
 /* See saturation_limits.h.
  *
- *     nodes, pods ──► stock_count ──► room of the variant on nodes that fit it ─┐
- *     quotas, other variants ───────► room in each quota ───────────────────────┴─► the smallest one
+ *     nodes, pods ──► saturation_stock.c ──► room of the variant on nodes that fit it ─┐
+ *     quotas, other variants ──────────────► room in each quota ───────────────────────┼─► the smallest one
+ *     ResourceQuotas of the namespace ─────► room in each of them ─────────────────────┘
  *
  * All limiters compose: the smallest room counts. What other variants were promised but do not have
  * yet is reserved for them. While the nodes cannot be listed the stock does not limit, and a warning
@@ -17,46 +18,6 @@ struct limit {
     int64_t most; /* replicas; INT64_MAX: none */
     str by, why;
 };
-
-/* ---- facts */
-
-static int64_t count_gpus(const int64_t milli[static STOCK_RESOURCE_N])
-{
-    int64_t sum = 0;
-    for (size_t i = 0; i < STOCK_RESOURCE_N; i++)
-        sum += milli[i] / 1000;
-    return sum;
-}
-
-static void find_most_gpus(void *context, const struct replica_record *pod)
-{
-    int64_t *most = context;
-    *most = MAX(*most, count_gpus(pod->gpu_milli));
-}
-
-/* Of one replica, which may be a group of pods. */
-int64_t saturation_limits_gpus(const struct saturation *s, const struct variant *v)
-{
-    const struct workload_record *w = saturation_get_workload(s, v);
-    int64_t gpus = w ? count_gpus(w->gpu_milli) : 0;
-    if (w && w->group_size > 1) /* a leader and its workers */
-        gpus *= w->group_size - 1;
-    if (w && w->group_size > 1)
-        gpus += count_gpus(w->has_leader ? w->leader_milli : w->gpu_milli);
-    if (w && !gpus && !saturation_is_built_in(v))
-        saturation_each_pod(s, v, find_most_gpus, &gpus);
-    return MAX(gpus, (int64_t)1);
-}
-
-/* The accelerator that the template selects, else the label of the variant. */
-str saturation_limits_type(const struct saturation *s, const struct variant *v)
-{
-    const struct workload_record *w = saturation_get_workload(s, v);
-    for (size_t i = 0; w && w->node_selector && i < w->node_selector->n; i++)
-        if (stock_is_product_label(word_str(w->node_selector->at[i].key)))
-            return sat_accelerator_name(word_str(w->node_selector->at[i].value));
-    return sat_accelerator_name(v->accelerator);
-}
 
 /* The policy of the global default entry; NULL: nothing is limited. WVA_LIMITED_MODE counts where the
  * entry does not set enableLimiter. */
@@ -106,113 +67,7 @@ static struct contention find_contention(const struct gathering *g, const struct
     return c;
 }
 
-/* Equals by key, so that the order does not depend on the hash table. */
-static int by_priority(const void *a, const void *b)
-{
-    const struct sat_model *x = *(struct sat_model *const *)a, *y = *(struct sat_model *const *)b;
-    if (x->priority != y->priority)
-        return x->priority > y->priority ? -1 : 1;
-    return strcmp(x->key, y->key);
-}
-
-struct sat_model **saturation_limits_order(struct saturation *s, struct arena *a)
-{
-    struct sat_model **models = arena_array(a, s->models.n, sizeof(struct sat_model *));
-    bool limited = saturation_limits_policy(s) != NULL;
-    size_t n = 0;
-    for (struct map_slot *slot = NULL; (slot = map_next(&s->models, slot));)
-        models[n++] = slot->value;
-    for (size_t i = 0; limited && i < n; i++) {
-        struct sat_lookup q = { models[i]->id, models[i]->ns, NULL, 0 };
-        struct sat_resolved r = sat_snapshot_resolve(s->snapshot, &q);
-        models[i]->priority =
-            r.policy.has_priority && r.policy.priority > 0 ? r.policy.priority : 1;
-    }
-    if (limited && n)
-        qsort(models, n, sizeof(struct sat_model *), by_priority);
-    return models;
-}
-
 /* ---- the stock */
-
-static void read_taints(struct arena *a, str text, struct stock_node *node)
-{
-    struct json *list = NULL;
-    if (!text.n || json_parse(a, text, &list, NULL) < 0)
-        return;
-    struct stock_taint *taints = arena_array(a, json_len(list), sizeof(*taints));
-    for (size_t i = 0; i < json_len(list); i++) {
-        const struct json *t = json_item(list, i);
-        taints[i] =
-            (struct stock_taint){ json_text(json_get(t, "key")), json_text(json_get(t, "value")),
-                                  json_text(json_get(t, "effect")) };
-    }
-    node->taints = taints;
-    node->taint_n = json_len(list);
-}
-
-/* All nodes and all pods of the cluster that have accelerators, from the watch caches. */
-struct stock saturation_limits_stock(struct gathering *g)
-{
-    struct saturation *s = g->s;
-    struct stock_node *nodes = arena_array(g->a, cache_count(s->nodes), sizeof(*nodes));
-    struct stock_pod *pods = arena_array(g->a, cache_count(s->pods), sizeof(*pods));
-    const struct node_record *r;
-    const struct replica_record *p;
-    size_t n = 0, pod_n = 0;
-    cache_each(r, s->nodes) {
-        struct stock_node *node = &nodes[n++];
-        *node = (struct stock_node){ .name = r->meta.name,
-                                     .unschedulable = r->unschedulable,
-                                     .ready = str_eqc(r->ready, "True") ? STOCK_READY
-                                                                        : STOCK_NOT_READY };
-        node->labels = sat_label_pairs(g->a, r->labels, &node->label_n);
-        node->allocatable = sat_label_pairs(g->a, r->allocatable, &node->allocatable_n);
-        read_taints(g->a, r->taints, node);
-    }
-    cache_each(p, s->pods) {
-        int64_t gpus = count_gpus(p->gpu_milli);
-        bool done = str_eqc(p->phase, "Succeeded") || str_eqc(p->phase, "Failed");
-        if (gpus && p->node.n)
-            pods[pod_n++] =
-                (struct stock_pod){ .node = p->node, .type = S(""), .done = done, .gpus = gpus };
-    }
-    return stock_count(g->a, nodes, n, pods, pod_n, STOCK_OURS);
-}
-
-static void read_tolerations(struct arena *a, str text, struct stock_need *need)
-{
-    struct json *list = NULL;
-    if (!text.n || json_parse(a, text, &list, NULL) < 0)
-        return;
-    struct stock_toleration *t = arena_array(a, json_len(list), sizeof(*t));
-    for (size_t i = 0; i < json_len(list); i++) {
-        const struct json *x = json_item(list, i);
-        t[i] = (struct stock_toleration){ json_text(json_get(x, "key")),
-                                          json_text(json_get(x, "value")),
-                                          json_text(json_get(x, "effect")),
-                                          str_eqc(json_text(json_get(x, "operator")), "Exists") };
-    }
-    need->tolerations = t;
-    need->toleration_n = json_len(list);
-}
-
-struct bound_count {
-    int64_t bound; /* pods that are on a node */
-};
-
-static void count_bound(void *context, const struct replica_record *pod)
-{
-    struct bound_count *c = context;
-    c->bound += pod->node.n && !pod->deleting;
-}
-
-int64_t saturation_limits_bound(const struct saturation *s, const struct variant *v)
-{
-    struct bound_count c = { 0 };
-    saturation_each_pod(s, v, count_bound, &c);
-    return c.bound;
-}
 
 /* Accelerators of a type that other variants were promised and do not occupy yet. */
 static int64_t count_reserved(const struct saturation *s, const struct variant *self, str type)
@@ -229,48 +84,22 @@ static int64_t count_reserved(const struct saturation *s, const struct variant *
     return sum;
 }
 
-/* Where pods of a variant could run. */
-static struct stock_need need_of(struct gathering *g, const struct variant *v)
-{
-    const struct workload_record *w = saturation_get_workload(g->s, v);
-    int64_t each = saturation_limits_gpus(g->s, v);
-    struct stock_need need = { .type = saturation_limits_type(g->s, v),
-                               .gpus_per_pod = each,
-                               .pods_per_replica = 1 };
-    if (w && w->group_size > 1) {
-        need.pods_per_replica = w->group_size;
-        need.gpus_per_pod = (each + w->group_size - 1) / w->group_size;
-    }
-    if (w) {
-        need.node_selector = sat_label_pairs(g->a, w->node_selector, &need.node_selector_n);
-        read_tolerations(g->a, w->tolerations, &need);
-    }
-    return need;
-}
-
-struct stock_room saturation_limits_room(struct gathering *g, const struct stock *stock,
-                                         const struct variant *v)
-{
-    struct stock_need need = need_of(g, v);
-    return stock_room_for(stock, &need);
-}
-
 /* The replicas that the free accelerators of the nodes allow: those that run, and those that still fit.
  * What was promised to others and has no pod on a node yet is not free. */
 static struct limit limit_by_stock(struct gathering *g, const struct stock *stock,
                                    const struct variant *v)
 {
     int64_t each = saturation_limits_gpus(g->s, v);
-    struct stock_need need = need_of(g, v);
-    struct stock_room room = stock_room_for(stock, &need);
-    struct contention others = find_contention(g, v, need.type, S(""));
-    int64_t reserved = (count_reserved(g->s, v, need.type) + others.above) / each;
+    str type = saturation_limits_type(g->s, v);
+    struct stock_room room = saturation_limits_room(g, stock, v);
+    struct contention others = find_contention(g, v, type, S(""));
+    int64_t reserved = (count_reserved(g->s, v, type) + others.above) / each;
     int64_t more = MAX(room.replicas - reserved, (int64_t)0);
     struct limit limit = { .by = str_c(stock_name) };
     more = (more + others.equal) / (others.equal + 1); /* a fair share, rounded up */
     limit.most = saturation_limits_bound(g->s, v) + more;
     limit.why =
-        arena_printf(g->a, STR_FMT " %lld free of %lld%s", STR_ARG(need.type), (long long)room.free,
+        arena_printf(g->a, STR_FMT " %lld free of %lld%s", STR_ARG(type), (long long)room.free,
                      (long long)room.total, room.fragmented ? ", but no node has enough" : "");
     if (others.above)
         limit.why = arena_printf(g->a, STR_FMT ", %lld wanted by models of higher priority",
@@ -279,22 +108,6 @@ static struct limit limit_by_stock(struct gathering *g, const struct stock *stoc
         limit.why = arena_printf(g->a, STR_FMT ", %lld on nodes that are %s", STR_ARG(limit.why),
                                  (long long)room.excluded, room.why);
     return limit;
-}
-
-bool saturation_limits_knows_stock(struct saturation *s)
-{
-    err_t e;
-    if (!s->nodes && manager_cache(s->manager, &saturation_node_cache, &s->nodes, &e) < 0)
-        log_error("cannot watch nodes", KV_C("error", e.text));
-    bool known = s->nodes && cache_synced(s->nodes) && !cache_absent(s->nodes);
-    struct metric_family *up =
-        metrics_family(manager_metrics(s->manager),
-                       &(struct metric_spec){ .name = "wva_gpu_discovery_up",
-                                              .help =
-                                                  "Whether the accelerators of the nodes are known",
-                                              .kind = METRIC_GAUGE });
-    metric_set(METRIC_ALONE(up), known);
-    return known;
 }
 
 /* ---- quotas */
@@ -332,6 +145,141 @@ static struct limit limit_by_quota(struct gathering *g, const struct quota *q,
     limit.why = arena_printf(g->a, STR_FMT " quota %lld, %lld used by others", STR_ARG(type),
                              (long long)most, (long long)used);
     return limit;
+}
+
+/* ---- ResourceQuotas */
+
+struct quota_record {
+    struct record meta;
+    int64_t hard[GPU_RESOURCE_N], used[GPU_RESOURCE_N]; /* milli; hard -1: not limited */
+    bool has_scopes, has_selector;
+};
+
+#define AT(member) offsetof(struct quota_record, member)
+#define QUOTA(resource, i)                                                                         \
+    { "status.hard[\"requests." resource "\"]", F_MILLI, AT(hard[i]), .otherwise = -1 },           \
+    {                                                                                              \
+        "status.used[\"requests." resource "\"]", F_MILLI, AT(used[i])                             \
+    }
+
+static const struct field quota_fields[] = {
+    QUOTA("nvidia.com/gpu", 0),
+    QUOTA("amd.com/gpu", 1),
+    QUOTA("habana.ai/gaudi", 2),
+    QUOTA("gpu.intel.com/i915", 3),
+    QUOTA("gpu.intel.com/xe", 4),
+    QUOTA("intel.com/gpu", 5),
+    { "spec.scopes", F_HAS, AT(has_scopes) },
+    { "spec.scopeSelector", F_HAS, AT(has_selector) },
+};
+static const struct fields quota_kept = { sizeof(struct quota_record), quota_fields,
+                                          countof(quota_fields) };
+static const struct resource resource_quotas = { "", "v1", "resourcequotas", "ResourceQuota",
+                                                 true };
+static const struct cache_spec quota_cache = { .resource = &resource_quotas,
+                                               .need = CACHE_IF_ALLOWED,
+                                               .keep = &quota_kept };
+
+static void watch_quotas(struct saturation *s)
+{
+    err_t e;
+    if (!s->quotas && !s->o.ignores_resource_quota &&
+        manager_cache(s->manager, &quota_cache, &s->quotas, &e) < 0)
+        log_error("cannot watch ResourceQuotas", KV_C("error", e.text));
+}
+
+static int64_t requested(const struct workload_record *w, size_t i)
+{
+    int64_t workers = MAX(w->group_size - 1, (int64_t)0);
+    const int64_t *first = w->has_leader ? w->leader_milli : w->gpu_milli;
+    return first[i] + workers * w->gpu_milli[i];
+}
+
+/* Of a resource: what other variants of the namespace were promised and have no pods for. */
+static int64_t count_promised(const struct saturation *s, const struct variant *self, size_t i)
+{
+    int64_t sum = 0;
+    for (struct map_slot *slot = NULL; (slot = map_next(&s->by_key, slot));) {
+        const struct variant *v = slot->value;
+        const struct workload_record *w = saturation_get_workload(s, v);
+        if (v != self && w && str_eq(v->ns, self->ns) && v->desired > v->seen_current)
+            sum += (v->desired - v->seen_current) * requested(w, i);
+    }
+    return sum;
+}
+
+/* The API server refuses pods beyond the quotas of their namespace, so more replicas would only be missing. Those
+ * with scopes are ignored: whether they count a pod depends on more than its requests. */
+static struct limit limit_by_resource_quota(struct gathering *g, const struct variant *v)
+{
+    struct saturation *s = g->s;
+    const struct workload_record *w = saturation_get_workload(s, v);
+    struct limit least = { .most = INT64_MAX, .by = S("resource-quota") };
+    const struct quota_record *q;
+    if (!w || !s->quotas || !cache_synced(s->quotas))
+        return least;
+    cache_each(q, s->quotas)
+        for (size_t i = 0; i < GPU_RESOURCE_N; i++) {
+            int64_t each = requested(w, i);
+            if (!each || q->hard[i] < 0 || q->has_scopes || q->has_selector ||
+                !str_eq(q->meta.ns, v->ns))
+                continue;
+            int64_t left = MAX(q->hard[i] - q->used[i] - count_promised(s, v, i), (int64_t)0);
+            if (v->seen_current + left / each >= least.most)
+                continue;
+            least.most = v->seen_current + left / each;
+            least.why = arena_printf(g->a, "ResourceQuota " STR_FMT " has %lld of %lld left",
+                                     STR_ARG(q->meta.name), (long long)(left / 1000),
+                                     (long long)(q->hard[i] / 1000));
+        }
+    return least;
+}
+
+/* The tightest of all limits but the stock. */
+static struct limit limit_by_quotas(struct gathering *g, const struct quota *quotas, size_t n,
+                                    const struct variant *v, struct limit least)
+{
+    for (size_t q = 0; q <= n; q++) {
+        if (q == n && g->s->o.ignores_resource_quota)
+            break;
+        struct limit limit =
+            q < n ? limit_by_quota(g, &quotas[q], v) : limit_by_resource_quota(g, v);
+        least = limit.most < least.most ? limit : least;
+    }
+    return least;
+}
+
+/* ---- the order of models */
+
+/* Equals by key, so that the order does not depend on the hash table. */
+static int by_priority(const void *a, const void *b)
+{
+    const struct sat_model *x = *(struct sat_model *const *)a, *y = *(struct sat_model *const *)b;
+    if (x->priority != y->priority)
+        return x->priority > y->priority ? -1 : 1;
+    return strcmp(x->key, y->key);
+}
+
+struct sat_model **saturation_limits_order(struct saturation *s, struct arena *a)
+{
+    struct sat_model **models = arena_array(a, s->models.n, sizeof(struct sat_model *));
+    const struct sat_policy *policy = saturation_limits_policy(s);
+    bool limited = policy != NULL;
+    size_t n = 0;
+    saturation_limits_learn(s, policy);
+    if (limited) /* early: a decision must not find the cache empty */
+        watch_quotas(s);
+    for (struct map_slot *slot = NULL; (slot = map_next(&s->models, slot));)
+        models[n++] = slot->value;
+    for (size_t i = 0; limited && i < n; i++) {
+        struct sat_lookup q = { models[i]->id, models[i]->ns, NULL, 0 };
+        struct sat_resolved r = sat_snapshot_resolve(s->snapshot, &q);
+        models[i]->priority =
+            r.policy.has_priority && r.policy.priority > 0 ? r.policy.priority : 1;
+    }
+    if (limited && n)
+        qsort(models, n, sizeof(struct sat_model *), by_priority);
+    return models;
 }
 
 /* ---- applying */
@@ -408,9 +356,9 @@ struct limit_check saturation_limits_check(struct gathering *g, const struct var
     if (!policy)
         return check;
     size_t quota_n = policy_quotas(g->a, policy, &quotas);
-    for (size_t q = 0; q < quota_n; q++)
-        check.forbidden |= limit_by_quota(g, &quotas[q], v).most < 1;
-    if (policy_uses_stock(policy) && saturation_limits_knows_stock(g->s)) {
+    struct limit none = { .most = INT64_MAX };
+    check.forbidden = limit_by_quotas(g, quotas, quota_n, v, none).most < 1;
+    if (saturation_limits_uses_stock(g->s, policy)) {
         struct stock stock = saturation_limits_stock(g);
         check.has_room = limit_by_stock(g, &stock, v).most >= 1;
     }
@@ -424,7 +372,7 @@ void saturation_limits_apply(struct gathering *g, struct decide_answers *answers
     if (!policy || !any_grows(g, answers))
         return;
     size_t quota_n = policy_quotas(g->a, policy, &quotas);
-    bool by_stock = policy_uses_stock(policy) && saturation_limits_knows_stock(g->s);
+    bool by_stock = saturation_limits_uses_stock(g->s, policy);
     struct stock stock = by_stock ? saturation_limits_stock(g) : (struct stock){ 0 };
     for (size_t i = 0; i < answers->n; i++) {
         struct decide_answer *x = &answers->at[i];
@@ -433,10 +381,7 @@ void saturation_limits_apply(struct gathering *g, struct decide_answers *answers
             continue;
         if (by_stock)
             least = limit_by_stock(g, &stock, g->variants[i]);
-        for (size_t q = 0; q < quota_n; q++) {
-            struct limit limit = limit_by_quota(g, &quotas[q], g->variants[i]);
-            least = limit.most < least.most ? limit : least;
-        }
+        least = limit_by_quotas(g, quotas, quota_n, g->variants[i], least);
         apply_limit(g, i, x, &least);
     }
 }

@@ -12,6 +12,12 @@ str saturation_limits_type(const struct saturation *s, const struct variant *v);
 int64_t saturation_limits_gpus(const struct saturation *s, const struct variant *v);
 /* Pods of the variant that are on a node. */
 int64_t saturation_limits_bound(const struct saturation *s, const struct variant *v);
+/* The value of the label accelerator_type: "unresolved" if the variant names no accelerator. */
+str saturation_limits_shown_type(const struct saturation *s, const struct variant *v);
+/* Once per cycle: reads the accelerators that pod templates select. `policy` NULL: nothing is limited. */
+void saturation_limits_learn(struct saturation *s, const struct sat_policy *policy);
+/* Whether the policy limits by inventory, and the inventory is known. */
+bool saturation_limits_uses_stock(struct saturation *s, const struct sat_policy *policy);
 /* Opens the cache of nodes when a limiter first needs it. False: the stock is not known. */
 bool saturation_limits_knows_stock(struct saturation *s);
 /* All nodes, and all pods of the cluster that have accelerators; in the arena of `g`. */

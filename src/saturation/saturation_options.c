@@ -66,6 +66,10 @@ const struct feature_setting saturation_settings[] = {
     { "wva-metrics", NULL,
       "Names of metrics and events: auto (those of WVA 0.9 too, if its ConfigMaps or annotations are in use), 0.9 "
       "or seed (default auto)" },
+    { "wva-limiter-compose", NULL,
+      "Apply all limiters at once; if false, a quota replaces the inventory, as in WVA (default true)" },
+    { "wva-resource-quota", NULL,
+      "Where limiters are on, also stay within ResourceQuotas of accelerators (default true)" },
     { "scaler-listen", NULL,
       "Address to serve KEDA's external scaler on, such as :9443 (default: not served)" },
     { "scaler-client-ca", NULL,
@@ -114,6 +118,12 @@ static bool flag_setting(const struct saturation *s, const char *flag, const cha
 {
     const char *value = saturation_options_get(s, flag, env);
     return value && str_eq_nocase(str_c(value), S("true"));
+}
+
+static bool is_off(const struct saturation *s, const char *flag)
+{
+    const char *value = saturation_options_get(s, flag, NULL);
+    return value && str_eq_nocase(str_c(value), S("false"));
 }
 
 static int read_rules(struct saturation *s, err_t *e)
@@ -250,6 +260,8 @@ int saturation_options_read(struct saturation *s, err_t *e)
     s->o.instance = text_setting(s, "wva-instance", "CONTROLLER_INSTANCE", "");
     s->o.zero_by_default = flag_setting(s, "", "WVA_SCALE_TO_ZERO");
     s->o.limited = flag_setting(s, "", "WVA_LIMITED_MODE");
+    s->o.quota_alone = is_off(s, "wva-limiter-compose");
+    s->o.ignores_resource_quota = is_off(s, "wva-resource-quota");
     s->o.defaults = read_defaults(s);
     s->probe.due = flag_setting(s, "wva-prometheus-probe", NULL);
     s->o.transition_ns = 300 * NS_PER_S;

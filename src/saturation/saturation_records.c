@@ -3,7 +3,7 @@
  * One row per field, and one cache_spec per resource. A record has only what decisions read, so that a cluster
  * with many pods fits in little memory; adding a field here is all it takes to use it.
  *
- * The five GPU resources have one row each, in the order of stock_resources (stock_core.h); rows of a list
+ * The GPU resources have one row each, in the order of stock_resources (stock_core.h); rows of a list
  * (`[]`) add up over all containers. Nodes are cached only if the operator may list them: without them, limits
  * by inventory are off. HPAs and ScaledObjects share one record, since both mean bounds for a workload. */
 #include "saturation_records.h"
@@ -56,6 +56,9 @@ static const struct field workload_fields[] = {
       AT(workload_record, gpu_milli[3]) },
     { "spec.template.spec.containers[].resources.requests[\"gpu.intel.com/xe\"]", F_MILLI,
       AT(workload_record, gpu_milli[4]) },
+    { "spec.template.spec.containers[].resources.requests[\"intel.com/gpu\"]", F_MILLI,
+      AT(workload_record, gpu_milli[5]) },
+    { "spec.template.spec.affinity.nodeAffinity", F_RAW, AT(workload_record, affinity) },
     { "spec.template.spec.nodeSelector", F_MAP, AT(workload_record, node_selector) },
     { "spec.template.spec.tolerations", F_RAW, AT(workload_record, tolerations) },
     { "spec.template.metadata.labels[\"llm-d.ai/role\"]", F_WORD, AT(workload_record, role) },
@@ -97,6 +100,8 @@ static const struct field replica_fields[] = {
       AT(replica_record, gpu_milli[3]) },
     { "spec.containers[].resources.requests[\"gpu.intel.com/xe\"]", F_MILLI,
       AT(replica_record, gpu_milli[4]) },
+    { "spec.containers[].resources.requests[\"intel.com/gpu\"]", F_MILLI,
+      AT(replica_record, gpu_milli[5]) },
 };
 
 static const struct field node_fields[] = {
@@ -104,6 +109,7 @@ static const struct field node_fields[] = {
     { "status.allocatable", F_MAP, AT(node_record, allocatable) },
     { "spec.unschedulable", F_BOOL, AT(node_record, unschedulable) },
     { "status.conditions[type=Ready].status", F_WORD, AT(node_record, ready) },
+    { "status.conditions[type=Ready].lastTransitionTime", F_TIME, AT(node_record, ready_ns) },
     { "spec.taints", F_RAW, AT(node_record, taints) },
 };
 

@@ -27,23 +27,27 @@ struct container_list {
     size_t n;
 };
 
+/* What pods request: stock_resources, and intel.com/gpu, which no label of a node goes with. */
+enum { GPU_RESOURCE_N = STOCK_RESOURCE_N + 1 };
+
 struct workload_record { /* a Deployment, StatefulSet or another kind: saturation_targets.h */
     struct record meta;
     str owner_uid;                   /* StatefulSets: index 0 */
     int64_t wanted, replicas, ready; /* spec.replicas, status.replicas, status.readyReplicas */
     bool deleting;
     /* Of the pod template: */
-    int64_t gpu_milli[STOCK_RESOURCE_N]; /* requests, in the order of stock_resources */
+    int64_t gpu_milli[GPU_RESOURCE_N]; /* requests, in the order of stock_resources */
     const struct labels *node_selector;
-    str tolerations; /* JSON */
-    str role;        /* label llm-d.ai/role */
+    str tolerations, affinity; /* JSON; of nodes */
+    str role;                  /* label llm-d.ai/role */
     const struct labels *pod_labels;
     struct container_list containers;
     /* Of a LeaderWorkerSet, whose fields above are of its workers: */
     int64_t group_size; /* pods of one replica; 0: of another kind */
     bool has_leader;    /* its leaders have a template of their own */
-    int64_t leader_milli[STOCK_RESOURCE_N];
-    const struct labels *leader_labels;
+    int64_t leader_milli[GPU_RESOURCE_N];
+    const struct labels *leader_labels, *leader_selector;
+    str leader_affinity;
     str leader_role;
     struct container_list leader_containers;
 };
@@ -70,16 +74,17 @@ struct replica_record { /* a pod */
     const struct labels *labels;
     str deletion_cost, do_not_remove; /* annotations */
     bool cost_is_ours;
-    str waits_for;                       /* why a container is waiting: "ImagePullBackOff" */
-    int64_t gpu_milli[STOCK_RESOURCE_N]; /* requests, in the order of stock_resources */
+    str waits_for;                     /* why a container is waiting: "ImagePullBackOff" */
+    int64_t gpu_milli[GPU_RESOURCE_N]; /* requests, in the order of stock_resources */
 };
 
 struct node_record {
     struct record meta;
     const struct labels *labels, *allocatable;
     bool unschedulable;
-    str ready;  /* status of the condition: "True" */
-    str taints; /* JSON */
+    str ready;        /* status of the condition: "True" */
+    int64_t ready_ns; /* wall clock: since when; 0: unknown */
+    str taints;       /* JSON */
 };
 
 struct configmap_record {

@@ -162,7 +162,7 @@ static size_t read_providers(struct saturation *s, struct arena *a, const struct
     size_t quota_n = policy_quotas(a, policy, &quotas), n = 0, usage_n;
     struct quota_usage *usage = read_usage(s, a, &usage_n);
     *ret = arena_array(a, quota_n + 1, sizeof(**ret));
-    if (policy_uses_stock(policy) && saturation_limits_knows_stock(s))
+    if (saturation_limits_uses_stock(s, policy))
         (*ret)[n++] = stock_provider(s, a);
     for (size_t i = 0; i < quota_n; i++)
         (*ret)[n++] = read_quota(a, &quotas[i], usage, usage_n);

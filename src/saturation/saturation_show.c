@@ -44,10 +44,10 @@ struct sat_condition saturation_show_condition(bool holds, const char *reason, s
     return (struct sat_condition){ true, holds, reason, message };
 }
 
-struct variant_labels saturation_show_labels(const struct variant *v)
+struct variant_labels saturation_show_labels(const struct saturation *s, const struct variant *v)
 {
     return (struct variant_labels){ v->ns, v->name, v->spec.target_name, v->spec.model,
-                                    v->accelerator };
+                                    saturation_limits_shown_type(s, v) };
 }
 
 /* Shows why a variant takes no part in the decision. A workload at 0 replicas keeps its metrics,
@@ -78,7 +78,7 @@ void saturation_show_skipped(struct saturation *s, struct arena *a,
         view.has_current = view.has_desired = view.applied = true;
         v->desired = 0;
         saturation_want_save(s, v, x->why);
-        struct variant_labels labels = saturation_show_labels(v);
+        struct variant_labels labels = saturation_show_labels(s, v);
         saturation_metrics_show(&s->metrics, &v->series, &labels, 0, 0);
     }
     saturation_show_view(s, v, &view, x->why);
@@ -108,7 +108,7 @@ static enum sat_cause map_cause(const struct decide_answer *x)
 static void report_change(struct saturation *s, struct variant *v, const struct decide_answer *x,
                           int from)
 {
-    struct variant_labels labels = saturation_show_labels(v);
+    struct variant_labels labels = saturation_show_labels(s, v);
     bool up = x->target > from;
     auto_arena struct arena a = { 0 };
     enum sat_cause cause = map_cause(x);
@@ -184,7 +184,7 @@ void saturation_show_answer(struct gathering *g, size_t i, const struct decide_a
     v->desired = x->target;
     if (fresh || !v->decided)
         saturation_want_save(s, v, x->reason);
-    struct variant_labels labels = saturation_show_labels(v);
+    struct variant_labels labels = saturation_show_labels(s, v);
     saturation_metrics_show(&s->metrics, &v->series, &labels, g->present[i], x->target);
     struct sat_view view = {
         .accelerator = v->accelerator,

@@ -6,7 +6,7 @@
 
 /* A known condition of a view. */
 struct sat_condition saturation_show_condition(bool holds, const char *reason, str message);
-struct variant_labels saturation_show_labels(const struct variant *v);
+struct variant_labels saturation_show_labels(const struct saturation *s, const struct variant *v);
 
 /* Stores the view and queues a status write, unless the view only repeats what is already shown. */
 void saturation_show_view(struct saturation *s, struct variant *v, const struct sat_view *view,

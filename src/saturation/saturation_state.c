@@ -241,6 +241,8 @@ static void variant_free(struct saturation *s, struct variant *v)
     arena_done(&v->arena);
     free(v->workload_uid);
     free(v->template_rv);
+    free(v->selects);
+    free(v->selects_rv);
     free(v->key);
     free(v);
 }

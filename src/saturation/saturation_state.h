@@ -119,8 +119,11 @@ struct variant {
     bool was_limited;               /* also before this process started, by the status */
     struct variant_basis basis;
     struct sat_start start; /* from zero */
-    uint64_t template_sum;  /* of the pod template, for the token analyzer; 0: not read yet */
-    char *template_rv;      /* owned; version of the workload that it was read from */
+    char *selects; /* owned; accelerator that the template selects, "": none; NULL: not read yet */
+    bool unresolved;       /* AcceleratorNotResolved was reported */
+    char *selects_rv;      /* owned; version of the workload that it was read from */
+    uint64_t template_sum; /* of the pod template, for the token analyzer; 0: not read yet */
+    char *template_rv;     /* owned; version of the workload that it was read from */
     int64_t capacity_saved, capacity_saved_ns; /* tokens per replica, and mono when saved */
     int64_t shrinks_ns, marked_ns; /* mono: since when its target is lower; last marks of pods */
     const struct resource
@@ -140,7 +143,9 @@ struct saturation_options {
     enum sat_metric_names metrics; /* AUTO: those of 0.9 too, if it is in use */
     bool zero_by_default;          /* WVA_SCALE_TO_ZERO */
     bool limited;                  /* WVA_LIMITED_MODE */
-    str defaults;                  /* keys of the optimization ConfigMap in the environment, JSON */
+    bool quota_alone;              /* a quota switches the inventory off, as in WVA */
+    bool ignores_resource_quota;
+    str defaults; /* keys of the optimization ConfigMap in the environment, JSON */
     int64_t transition_ns;
     bool deletion_cost;       /* pods are marked before a scale-down */
     double drain_max;         /* requests of those pods; negative: any number */
@@ -195,7 +200,9 @@ struct saturation {
     struct map targets;    /* of struct sat_workload, owned */
     struct saturation_metrics metrics;
     struct sat_token_store tokens;          /* what the token analyzer learned */
-    struct cache *nodes;                    /* NULL: no limiter needed them yet */
+    struct cache *nodes, *quotas;           /* NULL: no limiter needed them yet */
+    char *only_type;                        /* owned; the type of all accelerators; NULL: several */
+    bool inventory_warned;                  /* InventoryUnknown was reported */
     struct waker *waker;                    /* owned: see saturation_wake.c */
     struct doors *doors;                    /* owned; NULL: closed */
     struct config_warning *config_warnings; /* owned; of ConfigMaps, until a leader emits them */
@@ -288,6 +295,8 @@ int saturation_prometheus_connect(struct saturation *s, const struct json *data,
 int saturation_config_start(struct saturation *s, err_t *e);
 void saturation_config_done(struct saturation *s);
 
+/* A Warning event on the ConfigMap with the thresholds, when a leader emits it. */
+void saturation_config_warn(struct saturation *s, const char *reason, str message);
 /* Emits the events about ConfigMaps that are waiting; on the leader. */
 void saturation_config_emit(struct saturation *s);
 /* Called when the kept entries were read; what the ConfigMaps have overrides them. */

@@ -34,9 +34,11 @@ enum { KINDS_MAX = 16 }; /* each is a watch on the whole cluster */
           AT(member[2]) },                                                                         \
         { GROUP template ".spec.containers[].resources.requests[\"gpu.intel.com/i915\"]", F_MILLI, \
           AT(member[3]) },                                                                         \
+        { GROUP template ".spec.containers[].resources.requests[\"gpu.intel.com/xe\"]", F_MILLI,   \
+          AT(member[4]) },                                                                         \
     {                                                                                              \
-        GROUP template ".spec.containers[].resources.requests[\"gpu.intel.com/xe\"]", F_MILLI,     \
-            AT(member[4])                                                                          \
+        GROUP template ".spec.containers[].resources.requests[\"intel.com/gpu\"]", F_MILLI,        \
+            AT(member[5])                                                                          \
     }
 
 static const struct field group_fields[] = {
@@ -48,6 +50,9 @@ static const struct field group_fields[] = {
     { GROUP "leaderTemplate", F_HAS, AT(has_leader) },
     { GROUP "workerTemplate.spec.nodeSelector", F_MAP, AT(node_selector) },
     { GROUP "workerTemplate.spec.tolerations", F_RAW, AT(tolerations) },
+    { GROUP "workerTemplate.spec.affinity.nodeAffinity", F_RAW, AT(affinity) },
+    { GROUP "leaderTemplate.spec.nodeSelector", F_MAP, AT(leader_selector) },
+    { GROUP "leaderTemplate.spec.affinity.nodeAffinity", F_RAW, AT(leader_affinity) },
     { GROUP "workerTemplate.metadata.labels", F_MAP, AT(pod_labels) },
     { GROUP "workerTemplate.spec.containers", F_LIST, AT(containers),
       .of = &saturation_container_fields },

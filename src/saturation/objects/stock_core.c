@@ -10,6 +10,7 @@
 #include "stock_core.h"
 
 #include "../../base/quantity.h"
+#include "../../json/json.h"
 
 const struct stock_resource stock_resources[STOCK_RESOURCE_N] = {
     { "NVIDIA", "nvidia.com/gpu", "nvidia.com/gpu.product" },
@@ -27,7 +28,7 @@ bool stock_is_product_label(str label)
     for (size_t i = 0; i < STOCK_RESOURCE_N; i++)
         if (str_eqc(label, stock_resources[i].product_label))
             return true;
-    return str_eqc(label, gke_label);
+    return str_eqc(label, gke_label) || str_eqc(label, old_amd_label);
 }
 
 static const str *find_pair(const struct text_pair *pairs, size_t n, const char *name)
@@ -139,6 +140,47 @@ static bool tolerates(const struct stock_need *need, const struct stock_taint *t
     return false;
 }
 
+/* matchExpressions about labels, or matchFields about the node's name. An operator that does not exist matches nothing. */
+static bool match_requirement(const struct stock_node *node, const struct json *x, bool is_field)
+{
+    str key = json_text(json_get(x, "key")), op = json_text(json_get(x, "operator"));
+    const struct json *values = json_get(x, "values");
+    const str *has = is_field && str_eqc(key, "metadata.name") ? &node->name : NULL;
+    for (size_t i = 0; i < node->label_n && !is_field; i++)
+        if (str_eq(node->labels[i].name, key))
+            has = &node->labels[i].value;
+    bool in = false;
+    for (size_t i = 0; i < json_len(values) && has; i++)
+        in |= str_eq(json_text(json_item(values, i)), *has);
+    if (str_eqc(op, "In") || str_eqc(op, "NotIn"))
+        return in == str_eqc(op, "In");
+    if (str_eqc(op, "Exists") || str_eqc(op, "DoesNotExist"))
+        return (has != NULL) == str_eqc(op, "Exists");
+    int64_t is, bound;
+    if (!has || str_to_i64(*has, &is) < 0 ||
+        str_to_i64(json_text(json_item(values, 0)), &bound) < 0)
+        return false;
+    return str_eqc(op, "Gt") ? is > bound : str_eqc(op, "Lt") && is < bound;
+}
+
+/* One term must match, with all it has; an empty one matches nothing. */
+static bool match_affinity(const struct stock_node *node, const struct json *terms)
+{
+    static const char *const parts[] = { "matchExpressions", "matchFields" };
+    for (size_t i = 0; i < json_len(terms); i++) {
+        bool all = true, any = false;
+        for (size_t p = 0; p < countof(parts); p++) {
+            const struct json *list = json_get(json_item(terms, i), parts[p]);
+            any |= json_len(list) > 0;
+            for (size_t k = 0; k < json_len(list); k++)
+                all &= match_requirement(node, json_item(list, k), p == 1);
+        }
+        if (any && all)
+            return true;
+    }
+    return !terms;
+}
+
 /* Why the scheduler would not place a pod of the variant on the node; NULL: it would. */
 static const char *exclude_node(const struct stock_node *node, const struct stock_need *need)
 {
@@ -160,7 +202,7 @@ static const char *exclude_node(const struct stock_node *node, const struct stoc
         if (!found)
             return "not selected";
     }
-    return NULL;
+    return match_affinity(node, need->terms) ? NULL : "not selected";
 }
 
 struct stock_room stock_room_for(const struct stock *stock, const struct stock_need *need)

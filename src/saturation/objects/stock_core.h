@@ -79,6 +79,7 @@ struct stock_need {
     size_t node_selector_n;
     const struct stock_toleration *tolerations;
     size_t toleration_n;
+    const struct json *terms; /* nodeSelectorTerms of the required nodeAffinity; NULL: none */
 };
 
 struct stock_room {

@@ -77,7 +77,7 @@ static str match_term(const struct json *term)
     return S("");
 }
 
-static str match_affinity(const struct json *affinity)
+str workload_affinity_product(const struct json *affinity)
 {
     const struct json *terms = json_at(affinity, "requiredDuringSchedulingIgnoredDuringExecution",
                                        "nodeSelectorTerms", NULL);
@@ -104,7 +104,7 @@ static str selected_accelerator(const struct json *template, bool *ret_found)
         }
     if (*ret_found)
         return value;
-    value = match_affinity(json_at(template, "spec", "affinity", "nodeAffinity", NULL));
+    value = workload_affinity_product(json_at(template, "spec", "affinity", "nodeAffinity", NULL));
     *ret_found = value.n > 0;
     return value;
 }

@@ -25,4 +25,7 @@ enum workload_rules { WORKLOAD_OURS, WORKLOAD_WVA };
 struct workload_facts workload_read(struct arena *a, const struct json *object, str label,
                                     enum workload_rules rules);
 
+/* The product that a nodeAffinity names first, required before preferred; "": none. */
+str workload_affinity_product(const struct json *affinity);
+
 #endif

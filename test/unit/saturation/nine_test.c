@@ -165,6 +165,93 @@ static void limited_mode_is_a_limiter(void)
     models_stop(&w);
 }
 
+/* A template that selects another accelerator than the label, and nodes that its affinity excludes. */
+static void the_template_selects_the_accelerator(void)
+{
+    struct models w;
+    start_web(&w, "analyzerName: saturation\\nenableLimiter: true\\n",
+              (const char *[]){ "wva-metrics-source", "pods", NULL });
+    add_node(&w, "n1", "8", false); /* H100 */
+    remove_taint(&w, "n1");
+    models_patch(&w, &resource_deployments, "web", "",
+                 S("{\"spec\":{\"template\":{\"spec\":{\"affinity\":{\"nodeAffinity\":{"
+                   "\"requiredDuringSchedulingIgnoredDuringExecution\":{\"nodeSelectorTerms\":[{"
+                   "\"matchExpressions\":[{\"key\":\"nvidia.com/gpu.product\",\"operator\":\"In\","
+                   "\"values\":[\"NVIDIA-A100-SXM4-80GB\"]}]}]}}}}}}}"));
+    set_pages(&w, 1, 10);
+    models_pass(&w, 120);
+    EQ_STR(shown_desired(&w, "web"), S("2"));
+    OK(str_find(models_condition(&w, "web", "ResourceConstrained", "message"),
+                S("A100 0 free of 0")) != SIZE_MAX);
+    models_patch(&w, &resource_deployments, "web", "",
+                 S("{\"spec\":{\"template\":{\"spec\":{\"affinity\":{\"nodeAffinity\":{"
+                   "\"requiredDuringSchedulingIgnoredDuringExecution\":{\"nodeSelectorTerms\":[{"
+                   "\"matchFields\":[{\"key\":\"metadata.name\",\"operator\":\"NotIn\","
+                   "\"values\":[\"n1\"]}]}]}}}}}}}"));
+    models_pass(&w, 60);
+    EQ_STR(shown_desired(&w, "web"), S("2"));
+    OK(str_find(models_condition(&w, "web", "ResourceConstrained", "message"),
+                S("8 on nodes that are not selected")) != SIZE_MAX);
+    models_patch(&w, &resource_deployments, "web", "",
+                 S("{\"spec\":{\"template\":{\"spec\":{\"affinity\":null}}}}"));
+    models_pass(&w, 120);
+    OK(!str_eq(shown_desired(&w, "web"), S("2")));
+    models_stop(&w);
+}
+
+static void set_quota(struct models *w, const char *name, const char *hard)
+{
+    static const struct resource quotas = { "", "v1", "resourcequotas", "ResourceQuota", true };
+    models_create(w, &quotas, MODELS_NS,
+                  arena_printf(&w->c.arena,
+                               "{apiVersion: v1, kind: ResourceQuota, metadata: {name: %s}, spec: "
+                               "{hard: {requests.nvidia.com/gpu: '%s'}}}",
+                               name, hard));
+}
+
+/* The API server would refuse the pods; --wva-resource-quota=false ignores that. */
+static void a_resource_quota_limits(void)
+{
+    for (int ignored = 0; ignored < 2; ignored++) {
+        struct models w;
+        start_web(&w,
+                  "analyzerName: saturation\\nenableLimiter: true\\nlimiters: [{type: quota, name: "
+                  "all, scope: cluster, quotas: {H100: -1}}]\\n",
+                  (const char *[]){ "wva-metrics-source", "pods", "wva-resource-quota",
+                                    ignored ? "false" : "true", NULL });
+        models_patch(&w, &resource_deployments, "web", "",
+                     S("{\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"c\","
+                       "\"image\":\"i\",\"resources\":{\"limits\":{\"nvidia.com/gpu\":\"2\"},"
+                       "\"requests\":{\"nvidia.com/gpu\":\"2\"}}}]}}}}"));
+        set_quota(&w, "team", "1"); /* and a replica needs 2 */
+        set_pages(&w, 1, 10);
+        models_pass(&w, 120);
+        EQ_STR(shown_desired(&w, "web"), ignored ? S("3") : S("2"));
+        if (!ignored)
+            OK(str_find(models_condition(&w, "web", "ResourceConstrained", "message"),
+                        S("ResourceQuota team has 1 of 1 left (limited by resource-quota)")) !=
+               SIZE_MAX);
+        models_stop(&w);
+    }
+}
+
+/* As in WVA, if a user asks for it: the quota is the only limit. */
+static void a_quota_may_replace_the_inventory(void)
+{
+    struct models w;
+    start_web(&w,
+              "analyzerName: saturation\\nenableLimiter: true\\nlimiters: [{type: gpu-inventory}, "
+              "{type: quota, name: all, scope: cluster, quotas: {H100: 3}}]\\n",
+              (const char *[]){ "wva-metrics-source", "pods", "wva-limiter-compose", "false",
+                                NULL });
+    add_node(&w, "n1", "1", false); /* too few, but not asked */
+    remove_taint(&w, "n1");
+    set_pages(&w, 1, 10);
+    models_pass(&w, 120);
+    EQ_STR(shown_desired(&w, "web"), S("3"));
+    models_stop(&w);
+}
+
 /* The last accelerator goes to the model of higher priority, whatever their order; among equals each
  * gets a share. */
 static void priority_decides_who_grows(void)
@@ -418,6 +505,9 @@ int main(void)
                              TAP(growth_stops_at_a_quota),
                              TAP(a_namespace_may_use_the_name_of_09),
                              TAP(limited_mode_is_a_limiter),
+                             TAP(the_template_selects_the_accelerator),
+                             TAP(a_resource_quota_limits),
+                             TAP(a_quota_may_replace_the_inventory),
                              TAP(priority_decides_who_grows),
                              TAP(the_names_of_09_are_read_and_the_older_ones_win),
                              TAP(an_annotated_hpa_is_a_variant_until_an_object_describes_it),
