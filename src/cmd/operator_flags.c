@@ -150,8 +150,7 @@ int operator_flags_apply_log(struct runtime *rt, err_t *e)
  * silently. */
 void operator_flags_log_ignored(const struct runtime *rt)
 {
-    static const char *const variables[] = { "WVA_NODE_SELECTOR",
-                                             "POOL_GROUP",
+    static const char *const variables[] = { "POOL_GROUP",
                                              "SCALE_FROM_ZERO_ENGINE_MAX_CONCURRENCY",
                                              "PROMETHEUS_METRICS_CACHE_ENABLED",
                                              "PROMETHEUS_METRICS_CACHE_CLEANUP_INTERVAL",

@@ -16,6 +16,7 @@
 #include "../doors/doors.h"
 #include "saturation_advice.h"
 #include "saturation_doors.h"
+#include "saturation_dra.h"
 #include "saturation_gauges.h"
 #include "saturation_scalers.h"
 #include "saturation_slo.h"
@@ -334,6 +335,7 @@ static void stop_feature(void *state)
     saturation_state_done(s);
     sat_token_store_done(&s->tokens);
     free(s->only_type);
+    saturation_dra_done(s);
     saturation_targets_stop(s);
     saturation_config_done(s);
     arena_done(&s->arena);

@@ -70,6 +70,9 @@ const struct feature_setting saturation_settings[] = {
       "Apply all limiters at once; if false, a quota replaces the inventory, as in WVA (default true)" },
     { "wva-resource-quota", NULL,
       "Where limiters are on, also stay within ResourceQuotas of accelerators (default true)" },
+    { "wva-dra", NULL,
+      "Count devices of dynamic resource allocation (ResourceSlices of gpu.nvidia.com) as accelerators "
+      "if true (default false)" },
     { "scaler-listen", NULL,
       "Address to serve KEDA's external scaler on, such as :9443 (default: not served)" },
     { "scaler-client-ca", NULL,
@@ -214,6 +217,15 @@ static int read_victims(struct saturation *s, err_t *e)
     return 0;
 }
 
+/* As in WVA: which nodes the inventory counts. */
+static int read_node_labels(struct saturation *s, err_t *e)
+{
+    str text = text_setting(s, "", "WVA_NODE_SELECTOR", "");
+    if (labels_parse(&s->arena, text, &s->o.node_labels, e) < 0)
+        return err_wrap(e, "WVA_NODE_SELECTOR");
+    return 0;
+}
+
 static int read_wake_interval(struct saturation *s, err_t *e)
 {
     const char *text = saturation_options_get(s, "wva-wake-interval", NULL);
@@ -261,6 +273,7 @@ int saturation_options_read(struct saturation *s, err_t *e)
     s->o.zero_by_default = flag_setting(s, "", "WVA_SCALE_TO_ZERO");
     s->o.limited = flag_setting(s, "", "WVA_LIMITED_MODE");
     s->o.quota_alone = is_off(s, "wva-limiter-compose");
+    s->o.dra = flag_setting(s, "wva-dra", NULL);
     s->o.ignores_resource_quota = is_off(s, "wva-resource-quota");
     s->o.defaults = read_defaults(s);
     s->probe.due = flag_setting(s, "wva-prometheus-probe", NULL);
@@ -271,7 +284,7 @@ int saturation_options_read(struct saturation *s, err_t *e)
                             flag_setting(s, "wva-inferno-metrics", NULL));
     if (read_victims(s, e) < 0 || read_wake_interval(s, e) < 0 || read_rules(s, e) < 0 ||
         read_mode(s, e) < 0 || read_analyzer(s, e) < 0 || read_queries(s, e) < 0 ||
-        read_metric_names(s, e) < 0)
+        read_metric_names(s, e) < 0 || read_node_labels(s, e) < 0)
         return -e->code;
     return 0;
 }

@@ -59,6 +59,7 @@ static const struct field workload_fields[] = {
     { "spec.template.spec.containers[].resources.requests[\"intel.com/gpu\"]", F_MILLI,
       AT(workload_record, gpu_milli[5]) },
     { "spec.template.spec.affinity.nodeAffinity", F_RAW, AT(workload_record, affinity) },
+    { "spec.template.spec.resourceClaims", F_RAW, AT(workload_record, claims) },
     { "spec.template.spec.nodeSelector", F_MAP, AT(workload_record, node_selector) },
     { "spec.template.spec.tolerations", F_RAW, AT(workload_record, tolerations) },
     { "spec.template.metadata.labels[\"llm-d.ai/role\"]", F_WORD, AT(workload_record, role) },

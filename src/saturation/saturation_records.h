@@ -38,8 +38,8 @@ struct workload_record { /* a Deployment, StatefulSet or another kind: saturatio
     /* Of the pod template: */
     int64_t gpu_milli[GPU_RESOURCE_N]; /* requests, in the order of stock_resources */
     const struct labels *node_selector;
-    str tolerations, affinity; /* JSON; of nodes */
-    str role;                  /* label llm-d.ai/role */
+    str tolerations, affinity, claims; /* JSON; affinity to nodes, claims of devices */
+    str role;                          /* label llm-d.ai/role */
     const struct labels *pod_labels;
     struct container_list containers;
     /* Of a LeaderWorkerSet, whose fields above are of its workers: */

@@ -3,6 +3,7 @@
 #ifndef FLYBALL_SATURATION_STATE_H
 #define FLYBALL_SATURATION_STATE_H
 
+#include "../base/labels.h"
 #include "../base/list.h"
 #include "../base/random.h"
 #include "../kube/keep.h"
@@ -119,6 +120,7 @@ struct variant {
     bool was_limited;               /* also before this process started, by the status */
     struct variant_basis basis;
     struct sat_start start; /* from zero */
+    int64_t claimed;        /* devices that the claims of a pod ask for */
     char *selects; /* owned; accelerator that the template selects, "": none; NULL: not read yet */
     bool unresolved;       /* AcceleratorNotResolved was reported */
     char *selects_rv;      /* owned; version of the workload that it was read from */
@@ -145,6 +147,8 @@ struct saturation_options {
     bool limited;                  /* WVA_LIMITED_MODE */
     bool quota_alone;              /* a quota switches the inventory off, as in WVA */
     bool ignores_resource_quota;
+    bool dra;                           /* devices of ResourceSlices are accelerators too */
+    struct labels_selector node_labels; /* WVA_NODE_SELECTOR: of nodes that count */
     str defaults; /* keys of the optimization ConfigMap in the environment, JSON */
     int64_t transition_ns;
     bool deletion_cost;       /* pods are marked before a scale-down */
@@ -202,6 +206,7 @@ struct saturation {
     struct sat_token_store tokens;          /* what the token analyzer learned */
     struct cache *nodes, *quotas;           /* NULL: no limiter needed them yet */
     char *only_type;                        /* owned; the type of all accelerators; NULL: several */
+    struct sat_dra *dra;                    /* owned: see saturation_dra.c; NULL: not used yet */
     bool inventory_warned;                  /* InventoryUnknown was reported */
     struct waker *waker;                    /* owned: see saturation_wake.c */
     struct doors *doors;                    /* owned; NULL: closed */

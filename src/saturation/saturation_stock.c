@@ -7,7 +7,9 @@
  * a cluster where flyball may not read nodes must still scale. That is reported once, on the ConfigMap that asks for it. */
 #include "../base/log.h"
 #include "objects/workload_core.h"
+#include "saturation_dra.h"
 #include "saturation_limits.h"
+#include "saturation_targets.h"
 
 static const int64_t unknown_ready_ns = 40 * NS_PER_S; /* Kubernetes' node-monitor-grace-period */
 
@@ -36,6 +38,7 @@ int64_t saturation_limits_gpus(const struct saturation *s, const struct variant 
         gpus *= w->group_size - 1;
     if (w && w->group_size > 1)
         gpus += count_gpus(w->has_leader ? w->leader_milli : w->gpu_milli);
+    gpus += v->claimed * (w ? MAX(w->group_size, (int64_t)1) : 0);
     if (w && !gpus && !saturation_is_built_in(v))
         saturation_each_pod(s, v, find_most_gpus, &gpus);
     return MAX(gpus, (int64_t)1);
@@ -107,10 +110,14 @@ static void report_unresolved(const struct saturation *s, struct variant *v)
 void saturation_limits_learn(struct saturation *s, const struct sat_policy *policy)
 {
     bool names_none = false;
+    if (policy)
+        saturation_dra_learn(s);
     for (struct map_slot *slot = NULL; (slot = map_next(&s->by_key, slot));) {
         struct variant *v = slot->value;
         if (policy || is_unknown(v))
             learn_selection(s, v);
+        const struct workload_record *w = policy && s->dra ? saturation_get_workload(s, v) : NULL;
+        v->claimed = w ? saturation_dra_claimed(s, w) : 0;
         names_none |= is_unknown(v) && !(v->selects && *v->selects);
         report_unresolved(s, v);
     }
@@ -170,6 +177,8 @@ struct stock saturation_limits_stock(struct gathering *g)
     const struct replica_record *p;
     size_t n = 0, pod_n = 0;
     cache_each(r, s->nodes) {
+        if (!labels_match(&s->o.node_labels, saturation_get_label, r->labels))
+            continue;
         struct stock_node *node = &nodes[n++];
         *node = (struct stock_node){ .name = r->meta.name,
                                      .unschedulable = r->unschedulable,
@@ -185,7 +194,8 @@ struct stock saturation_limits_stock(struct gathering *g)
             pods[pod_n++] =
                 (struct stock_pod){ .node = p->node, .type = S(""), .done = done, .gpus = gpus };
     }
-    return stock_count(g->a, nodes, n, pods, pod_n, STOCK_OURS);
+    struct stock stock = stock_count(g->a, nodes, n, pods, pod_n, STOCK_OURS);
+    return saturation_dra_merge(g, stock, nodes, n);
 }
 
 static void read_tolerations(struct arena *a, str text, struct stock_need *need)

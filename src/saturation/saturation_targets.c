@@ -51,6 +51,7 @@ static const struct field group_fields[] = {
     { GROUP "workerTemplate.spec.nodeSelector", F_MAP, AT(node_selector) },
     { GROUP "workerTemplate.spec.tolerations", F_RAW, AT(tolerations) },
     { GROUP "workerTemplate.spec.affinity.nodeAffinity", F_RAW, AT(affinity) },
+    { GROUP "workerTemplate.spec.resourceClaims", F_RAW, AT(claims) },
     { GROUP "leaderTemplate.spec.nodeSelector", F_MAP, AT(leader_selector) },
     { GROUP "leaderTemplate.spec.affinity.nodeAffinity", F_RAW, AT(leader_affinity) },
     { GROUP "workerTemplate.metadata.labels", F_MAP, AT(pod_labels) },
@@ -379,7 +380,7 @@ struct sat_condition saturation_targets_condition(const struct saturation *s, st
 
 /* ---- pods */
 
-static bool get_label(const void *labels, str key, str *ret_value)
+bool saturation_get_label(const void *labels, str key, str *ret_value)
 {
     const struct labels *l = labels;
     for (size_t i = 0; l && i < l->n; i++)
@@ -420,6 +421,7 @@ void saturation_targets_each_pod(const struct saturation *s, const struct varian
     const struct sat_scale *x = v->target->scale;
     if (x->has_selector)
         cache_each(pod, s->pods)
-            if (str_eq(pod->meta.ns, v->ns) && labels_match(&x->selector, get_label, pod->labels))
+            if (str_eq(pod->meta.ns, v->ns) &&
+                labels_match(&x->selector, saturation_get_label, pod->labels))
                 fn(context, pod);
 }

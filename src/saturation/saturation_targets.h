@@ -22,4 +22,7 @@ const struct resource *saturation_targets_resource(const struct variant *v);
 void saturation_targets_each_pod(const struct saturation *s, const struct variant *v,
                                  saturation_pod_fn *fn, void *context);
 
+/* The label of an object whose labels are a struct labels: for labels_match(). */
+bool saturation_get_label(const void *labels, str key, str *ret_value);
+
 #endif

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "saturation/limits/quota_core.h"
 #include "saturation/objects/annotation_core.h"
+#include "saturation/objects/dra_core.h"
 #include "saturation/objects/stock_core.h"
 #include "saturation/objects/vllm_args_core.h"
 #include "saturation/objects/workload_core.h"
@@ -73,6 +74,80 @@ static void pods_of_others_and_pods_to_come_are_charged(void)
     struct stock_need need = { .type = S("H100"), .gpus_per_pod = 1, .pods_per_replica = 2 };
     EQ_INT(stock_room_for(&s, &need).free, 2);
     EQ_INT(stock_room_for(&s, &need).replicas, 1);
+}
+
+/* ---- devices of dynamic resource allocation */
+
+static struct dra_slice slice(struct arena *a, const char *node, const char *pool,
+                              int64_t generation, int64_t slices, const char *devices)
+{
+    struct json *tree = NULL;
+    OK(json_parse(a, str_c(devices), &tree, NULL) == 0);
+    return (struct dra_slice){ str_c(node), S("gpu.nvidia.com"), str_c(pool), generation, slices,
+                               tree };
+}
+
+#define DEVICE(name)                                                                               \
+    "{\"name\":\"" name                                                                            \
+    "\",\"attributes\":{\"productName\":{\"string\":\"NVIDIA H100 80GB HBM3\"}}}"
+
+static void the_newest_complete_generation_of_devices_counts(void)
+{
+    auto_arena struct arena a = { 0 };
+    struct json *results = NULL;
+    struct dra_item *items;
+    struct dra_slice slices[] = {
+        slice(&a, "a", "p", 1, 1, "[" DEVICE("g0") "," DEVICE("g1") "]"),
+        slice(&a, "a", "p", 2, 1, "[" DEVICE("g0") "," DEVICE("g1") "," DEVICE("g2") "]"),
+        slice(&a, "a", "p", 3, 2, "[" DEVICE("g0") "]"), /* the other slice is to come */
+        slice(&a, "b", "q", 1, 1, "[" DEVICE("g0") ",{\"name\":\"odd\"},7,null]"),
+        slice(&a, "c", "r", 1, 2, "[" DEVICE("g0") "]"), /* never complete */
+        slice(&a, "d", "s", 1, 1, "[" DEVICE("g0") "]"),
+    };
+    slices[5].driver = S("other.example.com");
+    OK(json_parse(&a,
+                  S("[{\"driver\":\"gpu.nvidia.com\",\"pool\":\"p\",\"device\":\"g2\"},"
+                    "{\"driver\":\"gpu.nvidia.com\",\"pool\":\"q\",\"device\":\"g9\"},"
+                    "{\"driver\":\"other\",\"pool\":\"p\",\"device\":\"g0\"}]"),
+                  &results, NULL) == 0);
+    const struct json *all[] = { results, NULL };
+    EQ_INT(dra_count(&a, slices, countof(slices), all, 2, &items), 2);
+    EQ_STR(items[0].node, S("a"));
+    EQ_INT(items[0].count, 3);
+    EQ_INT(items[0].used, 1);
+    EQ_STR(items[0].product, S("NVIDIA-H100-80GB-HBM3"));
+    EQ_STR(items[1].node, S("b"));
+    EQ_INT(items[1].count, 1);
+    EQ_INT(items[1].used, 0);
+}
+
+static void a_node_has_its_devices_once(void)
+{
+    auto_arena struct arena a = { 0 };
+    struct stock_node nodes[] = { node("a", four), node("b", four) };
+    nodes[1].label_n = 0; /* no extended resource that is known */
+    struct stock s = stock_count(&a, nodes, 2, NULL, 0, STOCK_OURS);
+    struct dra_item items[] = { { S("a"), S("NVIDIA-H100-80GB-HBM3"), 8, 1 },
+                                { S("b"), S("NVIDIA-H100-80GB-HBM3"), 2, 0 },
+                                { S("gone"), S("NVIDIA-H100-80GB-HBM3"), 8, 0 } };
+    s = dra_merge(&a, s, nodes, 2, items, 3);
+    struct stock_need need = { .type = S("h100"), .gpus_per_pod = 1, .pods_per_replica = 1 };
+    struct stock_room room = stock_room_for(&s, &need);
+    EQ_INT(room.total, 10);
+    EQ_INT(room.free, 9);
+}
+
+static void claims_count_their_devices(void)
+{
+    auto_arena struct arena a = { 0 };
+    struct json *requests = NULL;
+    OK(json_parse(&a,
+                  S("[{\"name\":\"x\",\"exactly\":{\"count\":4}},{\"name\":\"y\",\"exactly\":{}},"
+                    "{\"name\":\"z\",\"firstAvailable\":[{\"count\":2},{\"count\":8}]},"
+                    "{\"exactly\":{\"count\":-3}},{\"exactly\":{\"count\":\"7\"}}]"),
+                  &requests, NULL) == 0);
+    EQ_INT(dra_count_requests(requests), 4 + 1 + 2 + 1 + 1);
+    EQ_INT(dra_count_requests(NULL), 0);
 }
 
 /* ---- annotations */
@@ -256,6 +331,9 @@ int main(void)
         TAP(new_names_and_aliases_wake_and_garbage_does_not),
         TAP(a_minimum_keeps_only_its_own_variant),
         TAP(every_role_keeps_a_replica),
+        TAP(the_newest_complete_generation_of_devices_counts),
+        TAP(a_node_has_its_devices_once),
+        TAP(claims_count_their_devices),
         TAP(a_limit_never_removes_what_runs),
         TAP(a_group_without_a_leader_template_counts_every_pod),
         TAP(sglang_has_its_own_flags),

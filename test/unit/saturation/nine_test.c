@@ -235,6 +235,54 @@ static void a_resource_quota_limits(void)
     }
 }
 
+static void create_for_dra(struct models *w, const char *plural, const char *kind, bool namespaced,
+                           const char *text)
+{
+    struct resource r = { "resource.k8s.io", "v1", plural, kind, namespaced };
+    models_create(w, &r, namespaced ? MODELS_NS : "", str_c(text));
+}
+
+/* A node that publishes its GPUs only as devices, and a workload that claims two of them per pod. */
+static void devices_are_accelerators(void)
+{
+    for (int devices = 4; devices <= 6; devices += 2) {
+        struct models w;
+        start_web(&w, "analyzerName: saturation\\nenableLimiter: true\\n",
+                  (const char *[]){ "wva-metrics-source", "pods", "wva-dra", "true", NULL });
+        add_node(&w, "n1", "0", false);
+        remove_taint(&w, "n1");
+        struct buf slice = { 0 };
+        buf_put(&slice,
+                S("{apiVersion: resource.k8s.io/v1, kind: ResourceSlice, metadata: {name: s1}, "
+                  "spec: {driver: gpu.nvidia.com, nodeName: n1, pool: {name: n1, generation: 1, "
+                  "resourceSliceCount: 1}, devices: ["));
+        for (int i = 0; i < devices; i++)
+            buf_printf(&slice,
+                       "%s{name: g%d, attributes: {productName: {string: NVIDIA H100 80GB HBM3}}}",
+                       i ? ", " : "", i);
+        buf_put(&slice, S("]}}"));
+        create_for_dra(&w, "resourceslices", "ResourceSlice", false,
+                       arena_str(&w.c.arena, buf_str(&slice)).p);
+        buf_done(&slice);
+        create_for_dra(
+            &w, "resourceclaimtemplates", "ResourceClaimTemplate", true,
+            "{apiVersion: resource.k8s.io/v1, kind: ResourceClaimTemplate, metadata: {name: two}, "
+            "spec: {spec: {devices: {requests: [{name: g, exactly: {deviceClassName: "
+            "gpu.nvidia.com, allocationMode: ExactCount, count: 2}}]}}}}");
+        models_patch(&w, &resource_deployments, "web", "",
+                     S("{\"spec\":{\"template\":{\"spec\":{\"resourceClaims\":[{\"name\":\"g\","
+                       "\"resourceClaimTemplateName\":\"two\"}]}}}}"));
+        set_pages(&w, 1, 10);
+        models_pass(&w, 120);
+        /* its two pods, which have no node yet, will take 4 */
+        EQ_STR(shown_desired(&w, "web"), devices == 4 ? S("2") : S("3"));
+        if (devices == 4)
+            OK(str_find(models_condition(&w, "web", "ResourceConstrained", "message"),
+                        S("H100 4 free of 4")) != SIZE_MAX);
+        models_stop(&w);
+    }
+}
+
 /* As in WVA, if a user asks for it: the quota is the only limit. */
 static void a_quota_may_replace_the_inventory(void)
 {
@@ -508,6 +556,7 @@ int main(void)
                              TAP(the_template_selects_the_accelerator),
                              TAP(a_resource_quota_limits),
                              TAP(a_quota_may_replace_the_inventory),
+                             TAP(devices_are_accelerators),
                              TAP(priority_decides_who_grows),
                              TAP(the_names_of_09_are_read_and_the_older_ones_win),
                              TAP(an_annotated_hpa_is_a_variant_until_an_object_describes_it),
