@@ -77,6 +77,12 @@ static struct json *write_containers(struct arena *a, const struct container_lis
     return all;
 }
 
+bool saturation_capacity_is_sglang(const struct workload_record *w)
+{
+    auto_arena struct arena a = { 0 };
+    return sat_is_sglang(&a, write_containers(&a, containers_of(w)));
+}
+
 /* Never 0. */
 static uint64_t sum_template(struct arena *a, const struct json *containers, int64_t gpus)
 {

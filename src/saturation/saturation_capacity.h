@@ -12,4 +12,7 @@ void saturation_capacity_save(struct gathering *g);
 /* With the variant. */
 void saturation_capacity_forget(struct saturation *s, const struct variant *v);
 
+/* Whether the pods of the workload run SGLang, by its template. */
+bool saturation_capacity_is_sglang(const struct workload_record *w);
+
 #endif

@@ -274,6 +274,7 @@ static int start_feature(struct manager *m, void **ret_state, err_t *e)
     s->collector = (struct sat_collector){ .loop = manager_loop(m),
                                            .pods = scrape_pods,
                                            .fetched = on_fetched,
+                                           .observed = saturation_gauges_observe,
                                            .context = s,
                                            .tracer = kube_tracer(manager_kube(m)) };
     if (saturation_options_read(s, e) < 0 || open_caches(s, e) < 0)

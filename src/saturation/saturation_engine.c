@@ -86,16 +86,21 @@ static bool is_at_work(const struct gathering *g)
 
 /* Returns the replicas that the optimizer wants, by variant. NULL: it is off, or has no answer
  * (logged). */
-static int *run_optimizer(const struct gathering *g)
+static int *run_optimizer(struct gathering *g)
 {
     const struct saturation *s = g->s;
     if (s->o.mode == DECIDE_CAPACITY)
         return NULL;
     struct optimize_variant *variants = arena_array(g->a, g->n, sizeof(*variants));
     int *targets = arena_array(g->a, g->n, sizeof(*targets));
+    int most;
     for (size_t i = 0; i < g->n; i++)
-        variants[i] = (struct optimize_variant){ g->variants[i]->name, g->variants[i]->accelerator,
-                                                 &g->variants[i]->spec, g->states[i].current };
+        variants[i] = (struct optimize_variant){ g->variants[i]->name,
+                                                 g->variants[i]->accelerator,
+                                                 &g->variants[i]->spec,
+                                                 g->states[i].current,
+                                                 saturation_limits_most(g, g->variants[i], &most),
+                                                 most };
     bool fresh = g->now_ns - g->m->feed.load_ns <= s->snapshot->ages.fresh_ns;
     struct optimize_input in = { .catalog = &s->snapshot->catalog,
                                  .model = g->m->id,
@@ -174,6 +179,7 @@ static struct sat_condition find_metrics_problem(const struct gathering *g)
     const struct sat_feed *feed = &g->m->feed;
     const struct sat_ages *ages = &s->snapshot->ages;
     int64_t age = g->now_ns - feed->fetched_ns;
+    const char *other = feed->other_model;
     if (s->no_metrics)
         return saturation_show_condition(false, "PrometheusError", str_c(s->no_metrics));
     if (feed->failure)
@@ -196,8 +202,11 @@ static struct sat_condition find_metrics_problem(const struct gathering *g)
                                                       STR_ARG(g->m->id)));
     if (!g->reporting)
         return saturation_show_condition(false, "MetricsMissing",
-                                         arena_printf(g->a, CHECKLIST, STR_ARG(g->m->id),
-                                                      STR_ARG(g->m->ns)));
+                                         arena_printf(g->a, CHECKLIST "%s%s%s", STR_ARG(g->m->id),
+                                                      STR_ARG(g->m->ns),
+                                                      other ? ". Pods report model '" : "",
+                                                      other ? other : "",
+                                                      other ? "' instead" : ""));
     return (struct sat_condition){ 0 };
 }
 
@@ -221,6 +230,51 @@ static bool is_new_problem(const struct gathering *g, const struct sat_condition
     const struct sat_condition *shown = &v->shown.view.conditions[SAT_METRICS_AVAILABLE];
     return !v->decided || !shown->known || shown->holds ||
            strcmp(shown->reason, problem->reason) != 0;
+}
+
+static void report_problem(struct gathering *g, const struct sat_condition *problem)
+{
+    log_warn("Safety net activated: emitted fallback metrics", KV("namespace", g->m->ns),
+             KV("model", g->m->id), KV_C("reason", problem->reason),
+             KV("message", problem->message));
+    for (size_t i = 0; i < g->n && saturation_gauges_wanted(g->s); i++) /* quoted: WVA 0.9 */
+        saturation_emit(g->s, g->variants[i], true, "MetricsUnavailable", problem->message);
+}
+
+static bool is_replica(const struct gathering *g, str pod)
+{
+    for (size_t i = 0; i < g->replica_n; i++)
+        if (str_eq(g->replicas[i].pod, pod))
+            return true;
+    return false;
+}
+
+/* Ready pods that serve the model and belong to none of its variants take requests that are not counted. Reported when
+ * the first one appears. */
+static void report_strays(struct gathering *g)
+{
+    struct saturation *s = g->s;
+    struct sat_model *m = g->model;
+    size_t n = 0;
+    str name = S("");
+    if (g->skipped_n || m->feed.samples.n <= g->reporting) /* the usual case */
+        m->strays = 0;
+    if (g->skipped_n || m->feed.samples.n <= g->reporting)
+        return;
+    for (struct map_slot *slot = NULL; (slot = map_next(&m->feed.samples, slot));) {
+        const struct replica_record *pod = cache_get(s->pods, m->ns, slot->key);
+        if (!pod || pod->deleting || !str_eqc(pod->ready, "True") || is_replica(g, slot->key))
+            continue;
+        name = n++ && str_cmp(name, slot->key) < 0 ? name : slot->key;
+    }
+    saturation_gauges_count_strays(s, m->ns, n);
+    if (n && !m->strays)
+        saturation_emit(s, g->variants[0], true, "UnattributedReadyPods",
+                        arena_printf(g->a,
+                                     "%zu ready pods report model " STR_FMT
+                                     ", but belong to no variant of it, for example " STR_FMT,
+                                     n, STR_ARG(m->id), STR_ARG(name)));
+    m->strays = n;
 }
 
 /* ---- one model */
@@ -277,6 +331,9 @@ static void update_feed(struct saturation *s, struct sat_model *m, const struct 
     if (saturation_slo_has_traffic(s, m))
         fetch_ns = MIN(fetch_ns, saturation_slo_cycle_ns(s));
     collect_set_interval(&m->feed, fetch_ns);
+    m->feed.sglang = false;
+    list_each(const struct variant, v, &m->variants, of_model)
+        m->feed.sglang |= v->sglang;
     m->feed.retention_ns = to_zero ? zero_retention_ns(zero, m->id) : 0;
     if (!m->fed && !s->no_metrics)
         collect_start(&m->feed, &s->collector);
@@ -327,12 +384,11 @@ static void saturation_decide_model(struct saturation *s, struct sat_model *m, s
         show_last_targets(&g); /* the first fetch will trigger another decision */
     if (!g.n || (!m->feed.asked && !s->no_metrics))
         return;
+    report_strays(&g);
     struct sat_condition problem = find_metrics_problem(&g);
     if (problem.known) {
         if (is_new_problem(&g, &problem) && strcmp(problem.reason, "NoReplicas") != 0)
-            log_warn("Safety net activated: emitted fallback metrics", KV("namespace", m->ns),
-                     KV("model", m->id), KV_C("reason", problem.reason),
-                     KV("message", problem.message));
+            report_problem(&g, &problem);
         count_outcome(s, "held");
         saturation_gauges_note_held(&g, problem.reason);
         hold_variants(&g, problem);

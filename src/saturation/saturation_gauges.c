@@ -351,6 +351,45 @@ void saturation_gauges_count_enforced(struct saturation *s, bool to_zero)
                1);
 }
 
+void saturation_gauges_observe(void *context, const char *kind, double seconds,
+                               const err_t *failure)
+{
+    static const double bounds[] = { .001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5 };
+    struct saturation *s = context;
+    if (!s->nine)
+        return;
+    struct metric_family *duration =
+        add_family(s, (struct metric_spec){ .name = "wva_metrics_collection_duration_seconds",
+                                            .help = "Duration of queries of Prometheus",
+                                            .kind = METRIC_HISTOGRAM,
+                                            .labels = { "query_type" },
+                                            .bounds = bounds,
+                                            .bound_n = countof(bounds) });
+    metric_observe(METRIC(duration, str_c(kind), s->metrics.instance), seconds);
+    if (!failure)
+        return;
+    struct metric_family *errors =
+        add_family(s, (struct metric_spec){ .name = "wva_metrics_collection_errors_total",
+                                            .help = "Failed queries of Prometheus",
+                                            .kind = METRIC_COUNTER,
+                                            .labels = { "query_type", "reason" } });
+    metric_add(METRIC(errors, str_c(kind), failure->code == ETIMEDOUT ? S("timeout") : S("error"),
+                      s->metrics.instance),
+               1);
+}
+
+void saturation_gauges_count_strays(struct saturation *s, str ns, size_t n)
+{
+    if (!s->nine || !n)
+        return;
+    struct metric_family *f =
+        add_family(s, (struct metric_spec){ .name = "wva_pod_mapping_miss_total",
+                                            .help = "Samples of pods that belong to no variant",
+                                            .kind = METRIC_COUNTER,
+                                            .labels = { "namespace", "reason" } });
+    metric_add(METRIC(f, ns, S("unresolved"), s->metrics.instance), (double)n);
+}
+
 /* ---- what a decision was based on */
 
 static void note_tokens(struct gathering *g, size_t i, struct variant_basis *b)

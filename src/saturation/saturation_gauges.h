@@ -19,4 +19,10 @@ void saturation_gauges_count_error(struct saturation *s, const char *component, 
 /* A change of the target by the scale-to-zero or minimum policy. */
 void saturation_gauges_count_enforced(struct saturation *s, bool to_zero);
 
+/* A query of Prometheus was answered, or failed. For struct sat_collector. */
+void saturation_gauges_observe(void *context, const char *kind, double seconds,
+                               const err_t *failure);
+/* Ready pods that report a model, but belong to none of its variants. */
+void saturation_gauges_count_strays(struct saturation *s, str ns, size_t n);
+
 #endif

@@ -348,6 +348,24 @@ struct sat_condition saturation_limits_condition(struct variant *v, const struct
                                        limited ? x->limited : S("No limiter reduces the target") };
 }
 
+bool saturation_limits_most(struct gathering *g, const struct variant *v, int *ret)
+{
+    const struct sat_policy *policy = saturation_limits_policy(g->s);
+    const struct quota *quotas;
+    struct limit least = { .most = INT64_MAX };
+    *ret = 0;
+    if (!policy)
+        return false;
+    size_t quota_n = policy_quotas(g->a, policy, &quotas);
+    if (saturation_limits_uses_stock(g->s, policy)) {
+        struct stock stock = saturation_limits_stock(g);
+        least = limit_by_stock(g, &stock, v);
+    }
+    least = limit_by_quotas(g, quotas, quota_n, v, least);
+    *ret = (int)MIN(least.most, (int64_t)SAT_REPLICAS_MAX);
+    return least.most != INT64_MAX;
+}
+
 struct limit_check saturation_limits_check(struct gathering *g, const struct variant *v)
 {
     const struct sat_policy *policy = saturation_limits_policy(g->s);

@@ -29,6 +29,9 @@ struct stock_room saturation_limits_room(struct gathering *g, const struct stock
 /* Reduces targets that exceed what is free; never below what a variant has. */
 void saturation_limits_apply(struct gathering *g, struct decide_answers *answers);
 
+/* Whether limits apply to a variant, and then the most replicas that it may have. */
+bool saturation_limits_most(struct gathering *g, const struct variant *v, int *ret);
+
 /* The condition ResourceConstrained; unknown for a variant that was never limited. */
 struct sat_condition saturation_limits_condition(struct variant *v, const struct decide_answer *x);
 

@@ -139,6 +139,9 @@ void saturation_metrics_hide(const struct saturation_metrics *m, struct variant_
         str accelerator = str_c(shown->accelerator);
         metric_drop(m->optimized, (const str[]){ str_c(shown->model), name, ns });
         remove_gauges(&m->wva, (const str[]){ name, ns, accelerator, m->instance });
+        if (m->by_target && !str_eqc(name, shown->target))
+            remove_gauges(&m->wva,
+                          (const str[]){ str_c(shown->target), ns, accelerator, m->instance });
         remove_counters(&m->wva, name, ns, m->instance);
         metric_drop_all(m->limited, (const str[]){ name, ns }, 2);
         if (m->inferno.desired) {
@@ -171,6 +174,9 @@ void saturation_metrics_show(const struct saturation_metrics *m, struct variant_
     metric_set(METRIC(m->optimized, l->model, l->name, l->ns), desired);
     set_gauges(&m->wva, (const str[]){ l->name, l->ns, l->accelerator, m->instance }, current,
                desired);
+    if (m->by_target && !str_eq(l->name, l->target))
+        set_gauges(&m->wva, (const str[]){ l->target, l->ns, l->accelerator, m->instance }, current,
+                   desired);
     if (m->inferno.desired)
         set_gauges(&m->inferno, (const str[]){ l->target, l->ns, l->accelerator, m->instance },
                    current, desired);

@@ -16,6 +16,7 @@ struct saturation_metrics {
     struct metric_family *cycles, *cycle_seconds, *models;
     struct metric_family *limited; /* targets that a limiter cut */
     bool has_instance;
+    bool by_target; /* also under the name of the workload: see saturation_options.c */
     str instance;
 };
 

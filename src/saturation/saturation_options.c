@@ -73,6 +73,9 @@ const struct feature_setting saturation_settings[] = {
     { "wva-dra", NULL,
       "Count devices of dynamic resource allocation (ResourceSlices of gpu.nvidia.com) as accelerators "
       "if true (default false)" },
+    { "wva-variant-alias", NULL,
+      "none, or target: export the metrics of a variant also with the name of its workload as "
+      "variant_name (default none)" },
     { "scaler-listen", NULL,
       "Address to serve KEDA's external scaler on, such as :9443 (default: not served)" },
     { "scaler-client-ca", NULL,
@@ -282,6 +285,10 @@ int saturation_options_read(struct saturation *s, err_t *e)
         return err_wrap(e, "--wva-transition-timeout");
     saturation_metrics_init(&s->metrics, manager_metrics(s->manager), s->o.instance,
                             flag_setting(s, "wva-inferno-metrics", NULL));
+    const char *alias = saturation_options_get(s, "wva-variant-alias", NULL);
+    s->metrics.by_target = alias && !strcmp(alias, "target");
+    if (alias && !s->metrics.by_target && strcmp(alias, "none") != 0)
+        return err_set(e, EINVAL, "invalid --wva-variant-alias \"%s\"; use none or target", alias);
     if (read_victims(s, e) < 0 || read_wake_interval(s, e) < 0 || read_rules(s, e) < 0 ||
         read_mode(s, e) < 0 || read_analyzer(s, e) < 0 || read_queries(s, e) < 0 ||
         read_metric_names(s, e) < 0 || read_node_labels(s, e) < 0)

@@ -59,6 +59,8 @@ static const struct field workload_fields[] = {
     { "spec.template.spec.containers[].resources.requests[\"intel.com/gpu\"]", F_MILLI,
       AT(workload_record, gpu_milli[5]) },
     { "spec.template.spec.affinity.nodeAffinity", F_RAW, AT(workload_record, affinity) },
+    { "spec.template.spec.terminationGracePeriodSeconds", F_INT, AT(workload_record, grace),
+      .otherwise = 30 },
     { "spec.template.spec.resourceClaims", F_RAW, AT(workload_record, claims) },
     { "spec.template.spec.nodeSelector", F_MAP, AT(workload_record, node_selector) },
     { "spec.template.spec.tolerations", F_RAW, AT(workload_record, tolerations) },

@@ -39,6 +39,7 @@ struct workload_record { /* a Deployment, StatefulSet or another kind: saturatio
     int64_t gpu_milli[GPU_RESOURCE_N]; /* requests, in the order of stock_resources */
     const struct labels *node_selector;
     str tolerations, affinity, claims; /* JSON; affinity to nodes, claims of devices */
+    int64_t grace;                     /* terminationGracePeriodSeconds */
     str role;                          /* label llm-d.ai/role */
     const struct labels *pod_labels;
     struct container_list containers;

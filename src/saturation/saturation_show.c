@@ -27,6 +27,14 @@ void saturation_show_view(struct saturation *s, struct variant *v, const struct 
 {
     if (v->decided && sat_view_is_same(&v->shown.view, view))
         return;
+    const struct sat_condition *was = &v->shown.view.conditions[SAT_OPTIMIZATION_READY],
+                               *is = &view->conditions[SAT_OPTIMIZATION_READY];
+    bool broken =
+        is->known && !is->holds &&
+        (!strcmp(is->reason, "NoAnalyzer") || !strcmp(is->reason, "InvalidConfiguration"));
+    if (broken && saturation_gauges_wanted(s) &&
+        !(v->decided && was->known && !strcmp(was->reason, is->reason)))
+        saturation_emit(s, v, true, "OptimizationFailed", is->message); /* quoted: WVA 0.9 */
     struct arena old = v->shown.texts;
     v->shown.texts = (struct arena){ 0 };
     v->shown.view = *view;

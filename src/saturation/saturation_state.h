@@ -65,6 +65,7 @@ struct sat_model {        /* exists while it has a variant */
     struct sat_slo *slo; /* owned; NULL: the slo policy never decided about the model */
     int64_t looked_ns;   /* wall clock: when replicas were last gathered */
     struct sat_sleep sleep;
+    size_t strays;   /* pods that report the model and belong to no variant of it */
     double priority; /* of its entry, while a limiter is on; 0: not known yet */
     struct sat_token_turn
         *turn; /* during a cycle with a limiter: see saturation_share.h; else NULL */
@@ -121,12 +122,14 @@ struct variant {
     struct variant_basis basis;
     struct sat_start start; /* from zero */
     int64_t claimed;        /* devices that the claims of a pod ask for */
+    bool sglang;            /* the pods run SGLang, by the template */
     char *selects; /* owned; accelerator that the template selects, "": none; NULL: not read yet */
     bool unresolved;       /* AcceleratorNotResolved was reported */
     char *selects_rv;      /* owned; version of the workload that it was read from */
     uint64_t template_sum; /* of the pod template, for the token analyzer; 0: not read yet */
     char *template_rv;     /* owned; version of the workload that it was read from */
     int64_t capacity_saved, capacity_saved_ns; /* tokens per replica, and mono when saved */
+    int64_t warned_grace;          /* the grace period that ShortGracePeriod reported; 0: none */
     int64_t shrinks_ns, marked_ns; /* mono: since when its target is lower; last marks of pods */
     const struct resource
         *scaler; /* that describes it by annotations; NULL: a VariantAutoscaling */

@@ -7,6 +7,7 @@
  * a cluster where flyball may not read nodes must still scale. That is reported once, on the ConfigMap that asks for it. */
 #include "../base/log.h"
 #include "objects/workload_core.h"
+#include "saturation_capacity.h"
 #include "saturation_dra.h"
 #include "saturation_limits.h"
 #include "saturation_targets.h"
@@ -72,6 +73,7 @@ static void learn_selection(const struct saturation *s, struct variant *v)
     str found = read_selection(&a, w);
     free(v->selects);
     free(v->selects_rv);
+    v->sglang = saturation_capacity_is_sglang(w);
     v->selects = mem_dup(found.p, found.n);
     v->selects_rv = mem_dup(w->meta.rv.p, w->meta.rv.n);
 }
@@ -114,8 +116,7 @@ void saturation_limits_learn(struct saturation *s, const struct sat_policy *poli
         saturation_dra_learn(s);
     for (struct map_slot *slot = NULL; (slot = map_next(&s->by_key, slot));) {
         struct variant *v = slot->value;
-        if (policy || is_unknown(v))
-            learn_selection(s, v);
+        learn_selection(s, v);
         const struct workload_record *w = policy && s->dra ? saturation_get_workload(s, v) : NULL;
         v->claimed = w ? saturation_dra_claimed(s, w) : 0;
         names_none |= is_unknown(v) && !(v->selects && *v->selects);

@@ -61,6 +61,7 @@ static struct sat_token_replica *read_replicas(const struct gathering *g)
             .in_use = (int64_t)round(usage * fmin(tokens, 0x1p53)),
             .input_tokens = positive_or_zero(t->in_tokens),
             .output_tokens = positive_or_zero(t->out_tokens),
+            .hit_rate = t->hit_rate,
             .kv_usage = usage,
         };
     }
@@ -185,6 +186,7 @@ struct sat_token_turn *saturation_tokens_prepare(struct gathering *g)
         .states = states,
         .state_n = g->n,
         .waiting_requests = positive_or_zero(g->m->feed.traffic.queued),
+        .waiting_bytes = positive_or_zero(g->m->feed.traffic.queued_bytes),
         .rules = TOKEN_AUG2026,
     };
     struct sat_token_turn *turn = arena_new(g->a, struct sat_token_turn);

@@ -129,6 +129,22 @@ static bool are_drained(const struct saturation *s, const struct candidates *c, 
     return s->o.drain_max < 0 || requests <= s->o.drain_max; /* NaN: not known to be drained */
 }
 
+/* Requests that run longer than the grace period break in any case. Reported once per value. */
+static void report_grace(const struct saturation *s, struct arena *a, struct variant *v)
+{
+    enum { LEAST = 60 };
+    const struct workload_record *w = saturation_get_workload(s, v);
+    if (!w || w->grace >= LEAST || w->grace == v->warned_grace)
+        return;
+    v->warned_grace = w->grace;
+    saturation_emit(
+        s, v, true, "ShortGracePeriod",
+        arena_printf(a,
+                     "terminationGracePeriodSeconds is %lld; requests of removed pods that "
+                     "take longer break, so use at least %d",
+                     (long long)w->grace, LEAST));
+}
+
 static void apply_to_variant(struct gathering *g, size_t i, struct decide_answer *x)
 {
     struct saturation *s = g->s;
@@ -144,6 +160,7 @@ static void apply_to_variant(struct gathering *g, size_t i, struct decide_answer
     bool marked = mark_pods(g, v, &c, (size_t)k);
     if (!k)
         return;
+    report_grace(s, g->a, v);
     if (!v->shrinks_ns)
         v->shrinks_ns = g->now_ns;
     bool late = g->now_ns - v->shrinks_ns >= s->o.drain_timeout_ns;

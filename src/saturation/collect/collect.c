@@ -223,6 +223,7 @@ void collect_stop(struct sat_feed *feed)
     fetch_free(take(feed->fetch));
     collect_samples_free(&feed->samples);
     free(take(feed->failure));
+    free(take(feed->other_model));
     feed->fetched_ns = feed->load_ns = feed->since_ns = feed->traffic_ns = 0;
     feed->asked = feed->alone = false;
 }

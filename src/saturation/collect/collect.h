@@ -17,6 +17,7 @@ struct sat_counters {
     double requests, input_sum, input_count, output_sum, output_count;
     double ttft_sum, ttft_count, itl_sum, itl_count;
     double prompt_tokens, generation_tokens, token_itl_sum, token_itl_count;
+    double prefix_hits, prefix_queries;
     double running; /* gauge */
     struct sat_traffic_histogram ttft, tpot;
 };
@@ -45,6 +46,8 @@ struct sat_collector {
     bool traffic_matters; /* the slo policy needs traffic */
     collect_pods_fn *pods;
     void (*fetched)(void *context, struct sat_feed *feed, bool first); /* a fetch ended */
+    /* A query was answered or failed; `kind` as in WVA's metrics. May be NULL. */
+    void (*observed)(void *context, const char *kind, double seconds, const err_t *failure);
     void *context;
 
     struct list due;     /* feeds to fetch together: see collect_group.c */
@@ -58,12 +61,14 @@ struct sat_feed {
     struct sat_collector *collector;
     str ns, model;        /* borrowed from the owner */
     int64_t interval_ns;  /* between fetches */
+    bool sglang;          /* a variant runs SGLang, whose metrics have other names */
     int64_t retention_ns; /* period for which requests are counted; 0: do not count */
 
     struct map samples; /* by pod, of struct sat_sample, owned */
     int64_t fetched_ns; /* when the last good fetch began; 0: never */
     char *failure;      /* owned; error of the last fetch; NULL: it succeeded */
     bool asked;         /* at least one fetch has ended */
+    char *other_model;  /* owned; a model that its pods report instead; NULL: none was seen */
     struct sat_load_view load;
     int64_t load_ns; /* when it was measured; 0: never */
     struct sat_traffic traffic;
@@ -93,6 +98,10 @@ void collect_add_pod(struct sat_feed *feed, str pod, str ip, int64_t port);
 const struct sat_sample *collect_get_sample(const struct sat_feed *feed, str pod); /* NULL: none */
 
 /* ---- shared by the files collect_*.c */
+
+enum { COLLECT_NAME_MAX = 96 };
+/* The name that a metric of vLLM ("vllm:...") has in SGLang, or the other way round; NULL: it is of neither. */
+const char *collect_translate(str metric, bool to_sglang, char out[static COLLECT_NAME_MAX]);
 
 struct sat_fetch {
     struct sat_feed *feed;

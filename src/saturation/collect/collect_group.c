@@ -38,6 +38,7 @@ struct group_query {
     struct list_item item; /* of group->queries */
     struct sat_group *group;
     enum collect_kind kind;
+    int64_t sent_ns;
     struct prom_call *call; /* NULL: answered */
     size_t n;
     struct sat_fetch *members[]; /* borrowed; NULL: its feed was stopped */
@@ -106,7 +107,8 @@ static void send_group_query(struct sat_group *g, struct sat_fetch **members, si
     if (n <= 1)
         return;
     struct group_query *query = mem_zero(1, sizeof(*query) + n * sizeof(struct sat_fetch *));
-    *query = (struct group_query){ .group = g, .kind = kind, .n = n };
+    *query =
+        (struct group_query){ .group = g, .kind = kind, .sent_ns = loop_mono_ns(c->loop), .n = n };
     memcpy(query->members, members, n * sizeof(*members));
     list_append(&g->queries, &query->item);
     for (size_t i = 0; i < n; i++) {
@@ -288,6 +290,8 @@ static void on_group_answer(void *context, const struct prom_result *result, con
     struct sat_group *g = query->group;
     g->held++;
     query->call = NULL;
+    if (!failure || failure->code != ECANCELED)
+        collect_observe(g->collector, query->kind, query->sent_ns, failure);
     list_remove(&query->item);
     if (failure && failure->code != ECANCELED) {
         ask_apart(query, failure);

@@ -34,6 +34,7 @@ struct page {
     double kv, queue, running, kv_tokens;
     bool partial;
     struct sat_counters counters;
+    char *other_model; /* owned */
 };
 
 static const struct {
@@ -53,6 +54,8 @@ static const struct {
     { "vllm:generation_tokens_total", offsetof(struct sat_counters, generation_tokens) },
     { "vllm:inter_token_latency_seconds_sum", offsetof(struct sat_counters, token_itl_sum) },
     { "vllm:inter_token_latency_seconds_count", offsetof(struct sat_counters, token_itl_count) },
+    { "vllm:prefix_cache_hits_total", offsetof(struct sat_counters, prefix_hits) },
+    { "vllm:prefix_cache_queries_total", offsetof(struct sat_counters, prefix_queries) },
 };
 
 /* Of several engines in a pod the fullest counts. Returns false if this one does not report a
@@ -88,15 +91,35 @@ static void take_bucket(struct page *page, const struct scrape_sample *s)
         sat_traffic_add_bucket(&c->tpot, number_label(s, S("le")), s->value);
 }
 
+/* The name that the line would have in a current vLLM. */
+static str find_name(str name, char out[static COLLECT_NAME_MAX])
+{
+    const char *translated = collect_translate(name, false, out);
+    if (str_eqc(name, "vllm:prefix_cache_hits"))
+        return S("vllm:prefix_cache_hits_total");
+    if (str_eqc(name, "vllm:prefix_cache_queries"))
+        return S("vllm:prefix_cache_queries_total");
+    return translated ? str_c(translated) : name;
+}
+
 /* Reads one line of a page; other metrics and other models are ignored. */
-static int take_sample(void *context, const struct scrape_sample *s, err_t *e)
+static int take_sample(void *context, const struct scrape_sample *line, err_t *e)
 {
     struct page *page = context;
+    char name[COLLECT_NAME_MAX];
+    struct scrape_sample sample = *line, *s = &sample;
     (void)e;
+    s->name = find_name(line->name, name);
     if (str_eqc(s->name, "vllm:cache_config_info")) /* has no label model_name */
         page->kv_tokens = number_label(s, S("num_gpu_blocks")) * number_label(s, S("block_size"));
-    if (!str_starts(s->name, S("vllm:")) || !str_eq(scrape_label(s, S("model_name")), page->model))
+    str model = scrape_label(s, S("model_name"));
+    if (!str_starts(s->name, S("vllm:")))
         return 0;
+    if (!str_eq(model, page->model)) {
+        if (model.n && !page->other_model)
+            page->other_model = mem_dup(model.p, model.n);
+        return 0;
+    }
     if (str_ends(s->name, S("_bucket")))
         take_bucket(page, s);
     if (str_eqc(s->name, "vllm:kv_cache_usage_perc") ||
@@ -106,6 +129,10 @@ static int take_sample(void *context, const struct scrape_sample *s, err_t *e)
         page->partial |= !take_highest(&page->queue, s->value);
     else if (str_eqc(s->name, "vllm:num_requests_running"))
         take_highest(&page->running, s->value);
+    else if (str_eqc(line->name, "sglang:max_total_num_tokens"))
+        take_highest(&page->kv_tokens, s->value);
+    else if (str_eqc(line->name, "sglang:prompt_tokens_total") && isfinite(s->value))
+        add_to(&page->counters.prefix_queries, s->value);
     for (size_t i = 0; i < countof(counter_names); i++)
         if (str_eqc(s->name, counter_names[i].name) && isfinite(s->value))
             add_to((double *)(void *)((char *)&page->counters + counter_names[i].offset), s->value);
@@ -122,7 +149,10 @@ static void take_page(struct collect_scrape *x, str text, err_t *e)
     };
     page.counters.requests = NAN; /* unknown unless reported: it shows whether there is work */
     int64_t now = loop_mono_ns(feed->collector->loop);
-    if (scrape_read(text, take_sample, &page, e) < 0) {
+    bool valid = scrape_read(text, take_sample, &page, e) == 0;
+    free(feed->other_model);
+    feed->other_model = page.other_model;
+    if (!valid) {
         collect_fail(q, e->text);
         return;
     }
@@ -290,6 +320,8 @@ static void set_model_traffic(struct sat_fetch *q, const struct sums *sums)
         .out_tokens = ratio(more->output_sum, more->output_count),
         .in_tail = NAN,
         .waiting = sums->waiting,
+        .hit_rate =
+            more->prefix_queries > 0 ? fmin(more->prefix_hits / more->prefix_queries, 1) : 0,
         .seconds = (double)q->feed->interval_ns / (double)NS_PER_S,
         .ttft = more->ttft,
         .itl = more->tpot,

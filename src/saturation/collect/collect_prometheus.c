@@ -16,10 +16,12 @@
 #include "collect_query.h"
 
 #include <math.h>
+#include <stdio.h>
 
 struct collect_query {
     struct sat_fetch *fetch;
     enum collect_kind kind;
+    int64_t sent_ns;
     struct prom_call *call;
 };
 
@@ -31,7 +33,8 @@ static str read_label(const struct sat_fetch *q, bool model)
 }
 
 /* namespace="a", or namespace=~"a|b" with each value once. */
-static void put_matcher(struct buf *out, const struct collect_scope *scope, bool model)
+static void put_matcher(struct buf *out, const struct collect_scope *scope, bool model,
+                        const char *label)
 {
     auto_map struct map seen = { 0 };
     str *values = mem_zero(scope->n, sizeof(*values));
@@ -41,7 +44,7 @@ static void put_matcher(struct buf *out, const struct collect_scope *scope, bool
         if (scope->n == 1 || !map_put(&seen, value, values))
             values[n++] = value;
     }
-    prom_query_any_of(out, model ? "model_name" : "namespace", values, n);
+    prom_query_any_of(out, label, values, n);
     free(values);
 }
 
@@ -51,13 +54,15 @@ void collect_put_matchers(struct buf *out, const struct collect_scope *scope,
                           enum collect_match match)
 {
     bool model_first = match == COLLECT_MODEL_FIRST;
+    const char *labels[] = { "namespace",
+                             match == COLLECT_TARGET ? "target_model_name" : "model_name" };
     buf_putc(out, '{');
-    put_matcher(out, scope, model_first);
+    put_matcher(out, scope, model_first, labels[model_first]);
     if (match != COLLECT_ANY_MODEL) {
         buf_putc(out, ',');
-        put_matcher(out, scope, !model_first);
+        put_matcher(out, scope, !model_first, labels[!model_first]);
     }
-    buf_putc(out, '}');
+    buf_put(out, match == COLLECT_NO_TARGET ? S(",target_model_name=\"\"}") : S("}"));
 }
 
 void collect_put_aggregation(struct buf *out, const struct collect_scope *scope,
@@ -71,31 +76,86 @@ void collect_put_aggregation(struct buf *out, const struct collect_scope *scope,
         buf_printf(out, "%s(", aggregation);
 }
 
+static const struct {
+    const char *vllm, *sglang;
+} other_names[] = {
+    { "kv_cache_usage_perc", "token_usage" },
+    { "num_requests_waiting", "num_queue_reqs" },
+    { "num_requests_running", "num_running_reqs" },
+    { "request_success_total", "num_requests_total" },
+    { "request_prompt_tokens", "prompt_tokens_histogram" },
+    { "request_generation_tokens", "generation_tokens_histogram" },
+    { "prefix_cache_hits_total", "cached_tokens_total" },
+    { "prefix_cache_queries_total", "prompt_tokens_total" },
+};
+
+/* Metrics with the same meaning mostly have the same name after the prefix; parts of a histogram keep their ending. Back to vLLM,
+ * the last row does not count: its name has another meaning there too. */
+const char *collect_translate(str metric, bool to_sglang, char out[static COLLECT_NAME_MAX])
+{
+    str stem = str_from(metric, strlen(to_sglang ? "vllm:" : "sglang:"));
+    const char *prefix = to_sglang ? "sglang:" : "vllm:";
+    if (!str_starts(metric, to_sglang ? S("vllm:") : S("sglang:")))
+        return NULL;
+    snprintf(out, COLLECT_NAME_MAX, "%s" STR_FMT, prefix, STR_ARG(stem));
+    for (size_t i = 0; i < countof(other_names) - !to_sglang; i++) {
+        const char *from = to_sglang ? other_names[i].vllm : other_names[i].sglang;
+        if (str_starts(stem, str_c(from)))
+            snprintf(out, COLLECT_NAME_MAX, "%s%s" STR_FMT, prefix,
+                     to_sglang ? other_names[i].sglang : other_names[i].vllm,
+                     STR_ARG(str_from(stem, strlen(from))));
+    }
+    return out;
+}
+
+bool collect_has_sglang(const struct collect_scope *scope)
+{
+    for (size_t i = 0; i < scope->n; i++)
+        if (scope->fetches[i]->feed->sglang)
+            return true;
+    return false;
+}
+
+void collect_put_series(struct buf *out, const struct collect_scope *scope, const char *function,
+                        const char *metric, const char *range, enum collect_match match)
+{
+    char other[COLLECT_NAME_MAX];
+    const char *names[] = { metric, collect_has_sglang(scope)
+                                        ? collect_translate(str_c(metric), true, other)
+                                        : NULL };
+    for (size_t i = 0; i < countof(names) && names[i]; i++) {
+        buf_printf(out, "%s%s%s%s", i ? " or " : "", function, *function ? "(" : "", names[i]);
+        collect_put_matchers(out, scope, match);
+        buf_printf(out, "%s%s", range, *function ? ")" : "");
+    }
+}
+
 static void put_highest(struct buf *out, const struct collect_scope *scope, const char *metric)
 {
     collect_put_aggregation(out, scope, "max", "pod", false);
-    buf_printf(out, "max_over_time(%s", metric);
-    collect_put_matchers(out, scope, COLLECT_NS_FIRST);
-    buf_put(out, S("[1m]))"));
+    collect_put_series(out, scope, "max_over_time", metric, "[1m]", COLLECT_NS_FIRST);
+    buf_putc(out, ')');
 }
 
 static void put_sum(struct buf *out, const struct collect_scope *scope, const char *metric,
                     const char *part)
 {
+    char name[COLLECT_NAME_MAX];
+    snprintf(name, sizeof(name), "%s%s", metric, part);
     collect_put_aggregation(out, scope, "sum", "", false);
-    buf_printf(out, "rate(%s%s", metric, part);
-    collect_put_matchers(out, scope, COLLECT_MODEL_FIRST);
-    buf_put(out, S("[1m]))"));
+    collect_put_series(out, scope, "rate", name, "[1m]", COLLECT_MODEL_FIRST);
+    buf_putc(out, ')');
 }
 
 static void put_request_count(struct buf *out, const struct collect_scope *scope)
 {
-    char range[DURATION_TEXT_MAX];
-    duration_prom_text(scope->fetches[0]->feed->retention_ns, range);
+    char text[DURATION_TEXT_MAX], range[DURATION_TEXT_MAX + 2];
+    duration_prom_text(scope->fetches[0]->feed->retention_ns, text);
+    snprintf(range, sizeof(range), "[%s]", text);
     collect_put_aggregation(out, scope, "sum", "", false);
-    buf_put(out, S("increase(vllm:request_success_total"));
-    collect_put_matchers(out, scope, COLLECT_NS_FIRST);
-    buf_printf(out, "[%s]))", range);
+    collect_put_series(out, scope, "increase", "vllm:request_success_total", range,
+                       COLLECT_NS_FIRST);
+    buf_putc(out, ')');
 }
 
 static bool is_traffic(enum collect_kind kind)
@@ -207,6 +267,19 @@ void collect_take_answer(struct sat_fetch *q, enum collect_kind kind,
         collect_fail(q, failure->text);
 }
 
+void collect_observe(const struct sat_collector *c, enum collect_kind kind, int64_t sent_ns,
+                     const err_t *failure)
+{
+    static const char *const names[COLLECT_KIND_N] = { [COLLECT_KV] = "kv_cache",
+                                                       [COLLECT_QUEUE] = "queue_length",
+                                                       [COLLECT_BY_POD] = "cache_config",
+                                                       [COLLECT_REQUESTS] = "request_count",
+                                                       [COLLECT_ARRIVAL] = "arrival_rate" };
+    if (c->observed && names[kind])
+        c->observed(c->context, names[kind],
+                    (double)(loop_mono_ns(c->loop) - sent_ns) / (double)NS_PER_S, failure);
+}
+
 bool collect_needs(const struct sat_fetch *q, enum collect_kind kind)
 {
     if (kind == COLLECT_KV || kind == COLLECT_OLD_KV)
@@ -234,6 +307,7 @@ static void on_answer(void *context, const struct prom_result *result, const err
     struct sat_fetch *q = query->fetch;
     bool hung = failure && failure->code == ETIMEDOUT;
     query->call = NULL;
+    collect_observe(q->feed->collector, query->kind, query->sent_ns, failure);
     q->feed->hung = (q->feed->hung & ~(1u << query->kind)) | (unsigned)hung << query->kind;
     q->answered_apart |= result != NULL;
     collect_take_answer(q, query->kind, result, failure);
@@ -251,7 +325,9 @@ void collect_send_query(struct sat_fetch *q, enum collect_kind kind)
     auto_buf struct buf promql = { 0 };
     q->queries = q->queries ? q->queries : mem_zero(COLLECT_KIND_N, sizeof(*q->queries));
     struct collect_query *query = &q->queries[kind];
-    *query = (struct collect_query){ .fetch = q, .kind = kind };
+    *query = (struct collect_query){ .fetch = q,
+                                     .kind = kind,
+                                     .sent_ns = loop_mono_ns(q->feed->collector->loop) };
     collect_put_query(&promql, &(struct collect_scope){ &q, 1 }, kind);
     q->left++;
     query->call = prom_client_query(q->feed->collector->prometheus,

@@ -30,12 +30,22 @@ struct collect_scope {
 
 /* `model_first` is WVA's order of the labels for the load of a whole model; `any_model`: the metric
  * has no label model_name. */
-enum collect_match { COLLECT_NS_FIRST, COLLECT_MODEL_FIRST, COLLECT_ANY_MODEL };
+enum collect_match {
+    COLLECT_NS_FIRST,
+    COLLECT_MODEL_FIRST,
+    COLLECT_ANY_MODEL,
+    COLLECT_TARGET,    /* the gateway: the model is the target of requests, */
+    COLLECT_NO_TARGET, /* or their model, and they name no target */
+};
 void collect_put_matchers(struct buf *out, const struct collect_scope *scope,
                           enum collect_match match);
 /* "sum by (pod) (": the aggregation over everything but `labels` ("": all) and the model. */
 void collect_put_aggregation(struct buf *out, const struct collect_scope *scope,
                              const char *aggregation, const char *labels, bool any_model);
+/* function(metric{…}range), or metric{…} if there is no function; and the same of SGLang where a variant runs it. */
+void collect_put_series(struct buf *out, const struct collect_scope *scope, const char *function,
+                        const char *metric, const char *range, enum collect_match match);
+bool collect_has_sglang(const struct collect_scope *scope);
 void collect_put_query(struct buf *out, const struct collect_scope *scope, enum collect_kind kind);
 void collect_put_traffic(struct buf *out, const struct collect_scope *scope,
                          enum collect_kind kind);
@@ -46,6 +56,9 @@ void collect_take_answer(struct sat_fetch *q, enum collect_kind kind,
 void collect_take_traffic(struct sat_fetch *q, enum collect_kind kind,
                           const struct prom_result *result);
 
+/* Reports how long a query took. */
+void collect_observe(const struct sat_collector *c, enum collect_kind kind, int64_t sent_ns,
+                     const err_t *failure);
 bool collect_needs(const struct sat_fetch *q, enum collect_kind kind);
 bool collect_has_queue_without_kv(const struct sat_fetch *q);
 void collect_send_query(struct sat_fetch *q, enum collect_kind kind); /* about this model alone */

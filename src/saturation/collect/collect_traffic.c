@@ -13,9 +13,10 @@
 
 /* One expression of a query: aggregation by labels ("": all) of a function of a metric. */
 struct expression {
-    const char *q, *aggregation, *labels, *function, *metric, *range;
-    bool any_model; /* the metric has no label model_name */
-    bool tail;      /* the 99th percentile of it */
+    const char *q, *aggregation, *labels, *function;
+    const char *metric, *range; /* metric NULL: the gateway's queue, `function` is its unit */
+    bool any_model;             /* the metric has no label model_name */
+    bool tail;                  /* the 99th percentile of it */
 };
 
 static void put_expression(struct buf *out, const struct collect_scope *scope,
@@ -23,17 +24,41 @@ static void put_expression(struct buf *out, const struct collect_scope *scope,
 {
     buf_put(out, x->tail ? S("histogram_quantile(0.99, ") : S(""));
     collect_put_aggregation(out, scope, x->aggregation, x->labels, x->any_model);
-    buf_printf(out, "%s%s%s", x->function, *x->function ? "(" : "", x->metric);
-    collect_put_matchers(out, scope, x->any_model ? COLLECT_ANY_MODEL : COLLECT_NS_FIRST);
-    buf_printf(out, "%s%s)%s", x->range, *x->function ? ")" : "", x->tail ? ")" : "");
+    collect_put_series(out, scope, x->function, x->metric, x->range,
+                       x->any_model ? COLLECT_ANY_MODEL : COLLECT_NS_FIRST);
+    buf_put(out, x->tail ? S("))") : S(")"));
+}
+
+/* Requests of a model that the gateway holds: those for it as a target, or by its own name where a request names no
+ * other target. The metric has two names; a picker that exports both counts each request twice, and `or` keeps one. */
+static void put_gateway_queue(struct buf *out, const struct collect_scope *scope, const char *part)
+{
+    static const char *const prefixes[] = { "llm_d_epp_", "inference_extension_" };
+    for (int by_target = 1; by_target >= 0; by_target--) {
+        buf_put(out, by_target ? S("") : S(" or "));
+        collect_put_aggregation(out, scope, "sum", "", false);
+        buf_put(out, by_target ? S("label_replace(") : S(""));
+        for (size_t i = 0; i < countof(prefixes); i++) {
+            buf_printf(out, "%s%sflow_control_queue_%s", i ? " or " : "", prefixes[i], part);
+            collect_put_matchers(out, scope, by_target ? COLLECT_TARGET : COLLECT_NO_TARGET);
+        }
+        buf_put(out,
+                by_target ? S(",\"model_name\",\"$1\",\"target_model_name\",\"(.+)\"))") : S(")"));
+    }
 }
 
 static void put_expressions(struct buf *out, const struct collect_scope *scope,
                             const struct expression *all, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
+        if (all[i].metric && str_starts(str_c(all[i].metric), S("sglang:")) &&
+            !collect_has_sglang(scope))
+            continue;
         buf_put(out, i ? S(" or label_replace(") : S("label_replace("));
-        put_expression(out, scope, &all[i]);
+        if (all[i].metric)
+            put_expression(out, scope, &all[i]);
+        else
+            put_gateway_queue(out, scope, all[i].function);
         buf_printf(out, ",\"q\",\"%s\",\"\",\"\")", all[i].q);
     }
 }
@@ -62,6 +87,7 @@ static const struct expression by_pod[] = {
     { "old_kv", "avg", "pod", "last_over_time", "vllm:gpu_cache_usage_perc", "[1m]" },
     { "cache", "count", "pod, num_gpu_blocks, block_size", "", "vllm:cache_config_info", "",
       .any_model = true },
+    { "tokens", "max", "pod", "", "sglang:max_total_num_tokens", "" },
 };
 
 static const struct expression of_model[] = {
@@ -77,7 +103,12 @@ static const struct expression of_model[] = {
     { "tail", "sum", "le", "rate", PROMPT "_bucket", "[10m]", .tail = true },
     { "tail_count", "sum", "", "increase", PROMPT "_count", "[10m]" },
     { "waiting", "sum", "", "", WAITING, "" },
-    { "queued", "sum", "", "", "inference_extension_flow_control_queue_size", "" },
+    { "hits", "sum", "", "rate", "vllm:prefix_cache_hits_total", "[5m]" },
+    { "looked_up", "sum", "", "rate", "vllm:prefix_cache_queries_total", "[5m]" },
+    { "old_hits", "sum", "", "rate", "vllm:prefix_cache_hits", "[5m]" },
+    { "old_looked_up", "sum", "", "rate", "vllm:prefix_cache_queries", "[5m]" },
+    { "queued", "", "", "size", NULL, "" },
+    { "bytes", "", "", "bytes", NULL, "" },
 };
 
 static const struct expression histograms[] = {
@@ -132,6 +163,7 @@ static void take_pod(struct sat_traffic_replica *t, const struct prom_series *s,
         { "running_high", &t->running_high },
         { "kv", &t->kv },
         { "old_kv", &t->kv, 1 },
+        { "tokens", &t->kv_tokens },
     };
     for (size_t i = 0; i < countof(fields); i++)
         if (str_eqc(q, fields[i].q) && (!fields[i].old || isnan(*fields[i].to)))
@@ -173,7 +205,13 @@ static void take_of_model(struct sat_traffic *t, const struct prom_result *resul
     t->out_tokens = find_value(result, "out_sum") / find_value(result, "out_count");
     t->in_tail =
         find_value(result, "tail_count") >= tail_requests_min ? find_value(result, "tail") : NAN;
-    t->queued = isnan(queued) ? 0 : queued;
+    double hits = find_value(result, "hits") / find_value(result, "looked_up");
+    hits =
+        isnan(hits) ? find_value(result, "old_hits") / find_value(result, "old_looked_up") : hits;
+    double bytes = find_value(result, "bytes");
+    t->hit_rate = hits > 0 ? fmin(hits, 1) : 0;
+    t->queued = queued > 0 && isfinite(queued) ? queued : 0;
+    t->queued_bytes = bytes > 0 && isfinite(bytes) ? bytes : 0;
     t->waiting = find_value(result, "waiting") + t->queued;
 }
 

@@ -23,6 +23,8 @@ struct sat_traffic {
     double waiting, queued;       /* requests: anywhere, in the gateway */
     double seconds;               /* covered by the histograms */
     struct sat_traffic_histogram ttft, itl;
+    double queued_bytes; /* of the requests in the gateway; 0: unknown */
+    double hit_rate;     /* of the prefix cache, 0 to 1; 0: unknown */
 };
 
 extern const struct sat_traffic sat_traffic_unknown;

@@ -208,6 +208,21 @@ static int prepare_servers(const struct optimize_input *in, struct alloc_profile
     return 0;
 }
 
+/* The accelerators that a variant may have, of the type that the catalog states for them. */
+static struct alloc_capacity capacity_of(const struct optimize_input *in, size_t i,
+                                         const struct alloc_profile *p)
+{
+    struct alloc_capacity c = { .type = S("") };
+    for (size_t k = 0; k < in->catalog->accelerator_n; k++) {
+        const struct alloc_accelerator *x = &in->catalog->accelerators[k];
+        if (!str_eq(x->name, p->accelerator))
+            continue;
+        int64_t devices = (int64_t)in->variants[i].most * MAX(p->accelerators, 1) * x->multiplicity;
+        c = (struct alloc_capacity){ x->type, (int)MIN(devices, (int64_t)INT32_MAX) };
+    }
+    return c;
+}
+
 int optimize_model(struct arena *a, const struct optimize_input *in, int *ret_targets, err_t *e)
 {
     struct alloc_profile *profiles = arena_array(a, in->n, sizeof(*profiles));
@@ -219,7 +234,6 @@ int optimize_model(struct arena *a, const struct optimize_input *in, int *ret_ta
                                    .accelerator_n = in->catalog->accelerator_n,
                                    .classes = in->catalog->classes,
                                    .class_n = in->catalog->class_n,
-                                   .unlimited = true,
                                    .compat = in->compat };
     int *targets = arena_array(a, in->n, sizeof(*targets));
     for (size_t i = 0; i < in->n; i++) { /* one at a time: see above */
@@ -227,7 +241,16 @@ int optimize_model(struct arena *a, const struct optimize_input *in, int *ret_ta
         system.profile_n = 1;
         system.servers = &servers[i];
         system.server_n = 1;
+        struct alloc_capacity capacity = capacity_of(in, i, &profiles[i]);
+        system.unlimited = !in->variants[i].limited;
+        system.capacities = &capacity;
+        system.capacity_n = 1;
+        system.policy = ALLOC_PRIORITY_EXHAUSTIVE; /* a part, if not all of it */
         struct alloc_answer answer = alloc_solve(a, &system);
+        if (!answer.solved[0] && !system.unlimited && answer.candidates[0].n) {
+            targets[i] = in->variants[i].current; /* there is no accelerator for it */
+            continue;
+        }
         if (!answer.solved[0])
             return err_set(e, ERANGE,
                            "variant " STR_FMT " cannot attain its latency targets on " STR_FMT

@@ -26,7 +26,9 @@ struct optimize_catalog optimize_catalog_read(struct arena *a, const struct json
 struct optimize_variant {
     str name, accelerator;
     const struct variant_spec *spec;
-    int current; /* replicas */
+    int current;  /* replicas */
+    bool limited; /* the accelerators that are left allow no more than `most` replicas */
+    int most;
 };
 
 struct optimize_input {

@@ -97,6 +97,13 @@ static bool asked(const struct fake_prometheus *p, const char *query)
     return str_find(buf_str(&p->asked), str_c(query)) != SIZE_MAX;
 }
 
+static void expect_asked(const struct fake_prometheus *p, const char *const *words, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!OK(asked(p, words[i])))
+            printf("# %s\n", words[i]);
+}
+
 static const char *const *settings(struct models *w, const struct fake_prometheus *p,
                                    const char *name, const char *value)
 {
@@ -121,6 +128,7 @@ static void begin(struct models *w, struct fake_prometheus *p)
 }
 
 #define HERE "{namespace=\"llm\",model_name=\"llama\"}"
+#define HERE_ALONE "{namespace=\"llm\",model_name=\"llama\",target_model_name=\"\"}"
 #define LOAD "{model_name=\"llama\",namespace=\"llm\"}"
 #define MEAN(metric)                                                                               \
     "sum(rate(" metric "_sum" LOAD "[1m]))/sum(rate(" metric "_count" LOAD "[1m]))\n"
@@ -143,9 +151,7 @@ static void prometheus_is_asked_in_the_originals_words(void)
     begin(&w, &p);
     unsetenv("WVA_SCALE_TO_ZERO");
     models_pass(&w, 2);
-    for (size_t i = 0; i < countof(words); i++)
-        if (!OK(asked(&p, words[i])))
-            printf("# %s", words[i]);
+    expect_asked(&p, words, countof(words));
     OK(models_desired(&w, "web") > 2);
     int64_t held = models_desired(&w, "web");
     p.down = true;
@@ -163,6 +169,30 @@ static void prometheus_is_asked_in_the_originals_words(void)
     models_scale(&w, "web", 2);
     models_pass(&w, 400);
     EQ_INT(models_desired(&w, "web"), 1);
+    prometheus_stop(&p);
+    models_stop(&w);
+}
+
+/* The queue of the gateway has two names; SGLang is asked for by its own where the template runs it. */
+static void other_names_are_asked_for(void)
+{
+    static const char *const words[] = {
+        "label_replace(llm_d_epp_flow_control_queue_size{namespace=\"llm\",target_model_name=\"llama\"} or ",
+        "or inference_extension_flow_control_queue_bytes" HERE_ALONE,
+        "rate(vllm:prefix_cache_hits_total" HERE "[5m])",
+        "[1m]) or max_over_time(sglang:token_usage" HERE "[1m]))",
+        "rate(sglang:generation_tokens_histogram_sum" LOAD "[1m])",
+    };
+    struct models w;
+    struct fake_prometheus p = { .kv = 0.78, .queue = 4, .pods = BOTH, .tokens = 1 };
+    begin(&w, &p);
+    models_pass(&w, 2);
+    OK(!asked(&p, "sglang:"));
+    models_patch(&w, &resource_deployments, "web", NULL,
+                 S("{\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":"
+                   "\"lmsysorg/SGLang:v1\"}]}}}}"));
+    models_pass(&w, 100);
+    expect_asked(&p, words, countof(words));
     prometheus_stop(&p);
     models_stop(&w);
 }
@@ -551,6 +581,7 @@ static void the_configmap_has_no_say_where_a_url_is_given(void)
 int main(void)
 {
     return tap_run((struct tap_case[]){
+        TAP(other_names_are_asked_for),
         TAP(prometheus_is_asked_in_the_originals_words),
         TAP(a_slow_model_delays_no_other),
         TAP(many_slow_models_delay_no_other),

@@ -31,7 +31,7 @@ static void serve_query(void *context, struct exchange *x)
     auto_buf struct buf out = { 0 };
     str query = S("");
     uri_query_get(exchange_arena(x), exchange_body(x), S("query"), &query);
-    bool ours = str_find(query, S("llm_d_epp_flow_control_queue_size")) != SIZE_MAX;
+    bool ours = str_find(query, S("max_over_time(llm_d_epp_flow_control_queue_size")) != SIZE_MAX;
     g->reads += ours;
     buf_printf(&out,
                "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[%s]}}",
