@@ -1,5 +1,7 @@
-/* Our own writes: see own_write.h. Resource versions are opaque, so they are only compared for equality, and a hash is
- * kept instead of the text.
+/* Our own writes: see own_write.h. A hash of resource versions is kept instead of the text. The order of two versions of one
+ * object is that of their numbers, as the Kubernetes API documents it. It matters where another client wrote between the
+ * version that the cache has and ours: the watch delivers that one first, with the old values of what we wrote. Versions that
+ * are no numbers are only compared for equality.
  *
  *     begin ... watch delivers v1 ... end (answer: v1)      one version, and it is ours: nothing to do
  *     begin ... watch delivers v1, v2 ... end (answer: v2)  v1 was written by another client: a turn is needed
@@ -29,6 +31,12 @@ static void keep_between(struct own_write *w, uint64_t before)
     w->between[0] = w->version;
 }
 
+static int64_t read_number(str rv)
+{
+    int64_t number;
+    return str_to_i64(rv, &number) == 0 && number > 0 ? number : 0;
+}
+
 void own_write_done(struct own_write *w)
 {
     forget_text(w);
@@ -49,6 +57,7 @@ bool own_write_end(struct own_write *w, const struct kube_reply *reply, str befo
         keep_between(w, map_hash(before_rv));
         forget_text(w);
         w->version = map_hash(rv);
+        w->number = read_number(rv);
         if (!str_eq(rv, before_rv)) { /* otherwise nothing changed, and no event comes */
             w->before = map_hash(before_rv);
             w->text = mem_dup(text.p, text.n);
@@ -70,6 +79,9 @@ bool own_write_is_pending(struct own_write *w, str cached_rv, int64_t now_ns)
     bool is_older = cached == w->before;
     for (size_t i = 0; i < OWN_WRITE_BETWEEN && w->between[i]; i++)
         is_older |= cached == w->between[i];
+    int64_t number = read_number(cached_rv);
+    if (number && w->number)
+        is_older = number < w->number;
     if (w->until_ns ? cached != w->version && now_ns < w->until_ns : is_older)
         return true;
     forget_text(w);

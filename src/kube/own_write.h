@@ -18,6 +18,7 @@ enum { OWN_WRITE_BETWEEN = 4 }; /* writes that the watch may lag behind */
 struct own_write {    /* `{0}`: nothing was written yet */
     uint64_t before;  /* hash of the version that was written to; 0: the cache is current */
     uint64_t version; /* hash of the version that the last write produced */
+    int64_t number;   /* the same as a number; 0: it is none */
     uint64_t between[OWN_WRITE_BETWEEN]; /* hashes of our versions from `before` to `version` */
     uint64_t seen;     /* hash of the last version that the watch delivered during a write */
     char *text;        /* owned; what the object has since the write; NULL: the cache is current */
@@ -32,8 +33,8 @@ void own_write_done(struct own_write *w); /* also forgets a pending write */
 
 /* Before sending; only needed for own_write_is_ours(). */
 void own_write_begin(struct own_write *w);
-/* The answer, of any kind. After a success, `text` is what the object has until the cache has another version than
- * `before_rv`, or than those of our own writes since. Returns true if the watch delivered changes of other clients during the write: with
+/* The answer, of any kind. After a success, `text` is what the object has until the cache has this version or a
+ * later one; or, where versions are not numbers, until it has another one than `before_rv` and those of our own writes since. Returns true if the watch delivered changes of other clients during the write: with
  * own_write_is_ours(), a turn is then needed. */
 bool own_write_end(struct own_write *w, const struct kube_reply *reply, str before_rv, str text);
 /* Keeps `text` valid until the cache has exactly the version that was written, but no longer than until `until_ns`:

@@ -81,36 +81,54 @@ static void a_write_is_pending_until_the_cache_has_another_version(void)
     own_write_done(&w);
 }
 
-/* One turn writes finalizers and then the status, both to the version that the cache has. */
+/* One turn writes finalizers and then the status, both to the version that the cache has. These versions are no numbers. */
 static void writes_in_between_are_not_the_last_one(void)
 {
     auto_arena struct arena a = { 0 };
     struct own_write w = { 0 };
-    end_with_text(&w, "2", "{}");
-    end_with_text(&w, "3", "{\"a\":1}");
-    end_with_text(&w, "4", "{\"a\":2}");
-    static const char *const older[] = { "1", "2", "3", "2" };
+    end_with_text(&w, "b", "{}");
+    end_with_text(&w, "c", "{\"a\":1}");
+    end_with_text(&w, "d", "{\"a\":2}");
+    static const char *const older[] = { "1", "b", "c", "b" };
     for (size_t i = 0; i < countof(older); i++)
         EQ_INT(json_int(json_get(own_write_json(&w, &a, str_c(older[i]), 0), "a"), 0), 2);
-    OK(!own_write_is_pending(&w, S("4"), 0));
-    OK(!own_write_is_pending(&w, S("3"), 0)); /* forgotten */
-    end_with_text(&w, "5", "{}");
-    OK(!own_write_is_pending(&w, S("3"), 0)); /* not of this chain */
+    OK(!own_write_is_pending(&w, S("d"), 0));
+    OK(!own_write_is_pending(&w, S("c"), 0)); /* forgotten */
+    end_with_text(&w, "e", "{}");
+    OK(!own_write_is_pending(&w, S("c"), 0)); /* not of this chain */
     own_write_done(&w);
 }
 
 static void a_held_write_outlasts_versions_in_between(void)
 {
     struct own_write w = { 0 };
-    end(&w, "3");
+    end(&w, "c");
     own_write_hold(&w, 50);
-    OK(own_write_is_pending(&w, S("1"), 10) && own_write_is_pending(&w, S("2"), 49));
-    OK(!own_write_is_pending(&w, S("3"), 20));
-    end(&w, "4");
+    OK(own_write_is_pending(&w, S("1"), 10) && own_write_is_pending(&w, S("b"), 49));
+    OK(!own_write_is_pending(&w, S("c"), 20));
+    end(&w, "d");
     own_write_hold(&w, 50);
-    OK(!own_write_is_pending(&w, S("2"), 50)); /* it never came */
-    end(&w, "5");                              /* not held: the next one starts again */
+    OK(!own_write_is_pending(&w, S("b"), 50)); /* it never came */
+    end(&w, "e");                              /* not held: the next one starts again */
+    OK(!own_write_is_pending(&w, S("b"), 0));
+    own_write_done(&w);
+}
+
+/* Another client wrote after the version that the cache has and before us: what the watch delivers first is older. */
+static void versions_have_an_order(void)
+{
+    auto_arena struct arena a = { 0 };
+    struct own_write w = { 0 };
+    end_with_text(&w, "12", "{\"a\":1}"); /* written to version 1 */
+    static const char *const older[] = { "1", "2", "9", "11" };
+    for (size_t i = 0; i < countof(older); i++)
+        EQ_INT(json_int(json_get(own_write_json(&w, &a, str_c(older[i]), 0), "a"), 0), 1);
+    OK(!own_write_is_pending(&w, S("100"), 0)); /* the watch has passed it */
     OK(!own_write_is_pending(&w, S("2"), 0));
+    end(&w, "12");
+    OK(!own_write_is_pending(&w, S("12"), 0));
+    end(&w, "99999999999999999999"); /* no number that fits: not ordered */
+    OK(own_write_is_pending(&w, S("1"), 0) && !own_write_is_pending(&w, S("2"), 0));
     own_write_done(&w);
 }
 
@@ -122,5 +140,6 @@ int main(void)
                                         TAP(a_write_is_pending_until_the_cache_has_another_version),
                                         TAP(writes_in_between_are_not_the_last_one),
                                         TAP(a_held_write_outlasts_versions_in_between),
+                                        TAP(versions_have_an_order),
                                         { 0 } });
 }
