@@ -147,7 +147,10 @@ void kube_call_cancel(struct kube_call *call); /* NULL is fine */
 /* Allows this many requests beyond the burst. For startup, where the number of requests is known and each
  * would only wait for the one before. */
 void kube_add_burst(struct kube *k, size_t requests);
-/* How many requests for workloads and status wait to be sent. */
+/* How many requests for workloads and status wait to be sent. In a storm (KUBE_STORM or more
+ * waited, then still a tenth, or within ten seconds of that) at least KUBE_STORM: after the changes of many objects come their
+ * reports, and in between nothing waits. */
+enum { KUBE_STORM = 100 };
 size_t kube_crowd(const struct kube *k);
 /* Lets the data of a watch be delivered some milliseconds late, in batches. For a watch past its initial
  * events. */

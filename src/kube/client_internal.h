@@ -69,6 +69,7 @@ struct kube {
     str host;          /* "10.0.0.1:6443", in the config's arena */
     struct list calls; /* all */
     struct sendqueue waiting;
+    int64_t storm_until_ns; /* see kube_crowd() */
     struct limiter limiter;
     struct list flights; /* struct kube_call: counted by it, the oldest first */
     struct deferred pump;

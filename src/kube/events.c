@@ -3,7 +3,7 @@
  *
  *     events_emit --> correlate --> queue (1,000 at most) --> POST, or PATCH of the count for a repetition
  *
- * While more important requests wait, at most 50 normal events do, and none is added while 100 or more wait: when many objects
+ * While more important requests wait, at most 50 normal events do, and none is added in a storm (see kube_crowd()): when many objects
  * change in the same second, an event for each would cost the server as much as the changes. A repetition of an event that is
  * not sent yet is merged into it.
  *
@@ -18,8 +18,8 @@
 
 enum {
     WAITING_MAX = 1000,
-    CROWDED_MAX = 50, /* normal events that wait while more important requests do... */
-    STORM = 100,      /* ...unless so many do: then none */
+    CROWDED_MAX =
+        50, /* normal events that wait while more important requests do, unless there is a storm: then none */
     TRIES_MAX = 12,
     MESSAGE_MAX = 1024
 };
@@ -212,7 +212,7 @@ static struct outgoing *find_unsent(struct events *ev, str name)
 static size_t most_waiting(const struct events *ev, const struct kube_event *e)
 {
     size_t crowd = e->warning ? 0 : kube_crowd(ev->kube);
-    return crowd >= STORM ? 0 : crowd ? CROWDED_MAX : WAITING_MAX;
+    return crowd >= KUBE_STORM ? 0 : crowd ? CROWDED_MAX : WAITING_MAX;
 }
 
 /* Similar events are combined, and too many are dropped (correlate.c), as client-go's recorder does. The event

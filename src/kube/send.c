@@ -15,6 +15,7 @@
 static const int64_t stuck_ns = NS_PER_S;
 /* A call that waited longer than this asks whether it is still wanted. */
 static const int64_t stale_after_ns = 100 * NS_PER_MS;
+static const int64_t storm_ns = 10 * NS_PER_S;
 
 /* ---- the hard cap */
 
@@ -86,9 +87,26 @@ void kube_flight_ended(struct kube_call *call)
         kube_pump_soon(k);
 }
 
-size_t kube_crowd(const struct kube *k)
+static size_t count_waiting(const struct kube *k)
 {
     return k->waiting.classes[SEND_WORKLOAD].ages.n + k->waiting.classes[SEND_STATUS].ages.n;
+}
+
+static bool is_storm(const struct kube *k)
+{
+    return loop_mono_ns(k->loop) < k->storm_until_ns;
+}
+
+/* A storm lasts while some of its requests wait: the reports of many objects come with half of the workers. */
+static void note_storm(struct kube *k)
+{
+    if (count_waiting(k) >= (is_storm(k) ? (size_t)KUBE_STORM / 10 : (size_t)KUBE_STORM))
+        k->storm_until_ns = loop_mono_ns(k->loop) + storm_ns;
+}
+
+size_t kube_crowd(const struct kube *k)
+{
+    return MAX(count_waiting(k), is_storm(k) ? (size_t)KUBE_STORM : 0);
 }
 
 /* ---- the pump */
@@ -199,5 +217,6 @@ void kube_call_wait(struct kube_call *call)
     struct kube *k = call->k;
     sendqueue_add(&k->waiting, &call->waiting, call->class, call->owner, call->flow,
                   loop_mono_ns(k->loop));
+    note_storm(k);
     kube_pump_soon(k);
 }

@@ -158,7 +158,7 @@ static void repetitions_are_merged_while_they_wait(void)
 }
 
 /* Requests for workloads that wait for their rate limit, five a second, and so many objects with an event. */
-static void emit_in_crowd(struct run *run, int crowd, int objects, bool is_warning)
+static void emit_in_crowd(struct run *run, int crowd, int objects, bool is_warning, int64_t for_ns)
 {
     for (int i = 0; i < crowd; i++)
         kube_send(run->f.kube,
@@ -178,7 +178,7 @@ static void emit_in_crowd(struct run *run, int crowd, int objects, bool is_warni
                                                        .reason = "Scaled",
                                                        .message = str_c(name) });
     }
-    fake_for(&run->f, 300 * NS_PER_S);
+    fake_for(&run->f, for_ns);
 }
 
 /* While more important requests wait, 50 events wait behind them, or none if very many do, and warnings beyond that. */
@@ -197,13 +197,34 @@ static void a_storm_writes_few_normal_events(void)
         struct run run = { 0 };
         fake_start_limited(&run.f, serve, (struct kube_options){ .rate = 5, .burst = 1 });
         run.events = events_new(run.f.kube, "flyball");
-        emit_in_crowd(&run, t[i].crowd, t[i].objects, t[i].is_warning);
+        emit_in_crowd(&run, t[i].crowd, t[i].objects, t[i].is_warning, 300 * NS_PER_S);
         EQ_INT((int64_t)count(&run, "POST "), t[i].written);
         emit(&run, "later", "after the storm");
         fake_for(&run.f, 10 * NS_PER_S);
         EQ_INT((int64_t)count(&run, "after the storm"), 1);
         run_stop(&run);
     }
+}
+
+/* The reports of a storm come when its changes are done, and nothing waits for a moment. They are part of it. */
+static void a_storm_is_not_over_at_once(void)
+{
+    struct run run = { 0 };
+    fake_start_limited(&run.f, serve, (struct kube_options){ .rate = 100, .burst = 1 });
+    run.events = events_new(run.f.kube, "flyball");
+    emit_in_crowd(&run, 120, 0, false, 3 * NS_PER_S);
+    for (int i = 0; i < 5; i++) { /* fewer at a time, for longer */
+        EQ_INT((int64_t)kube_crowd(run.f.kube), KUBE_STORM);
+        emit(&run, "web", "in the storm");
+        emit_in_crowd(&run, 20, 0, false, 5 * NS_PER_S);
+    }
+    fake_for(&run.f, 10 * NS_PER_S);
+    EQ_INT((int64_t)kube_crowd(run.f.kube), 0);
+    emit(&run, "web", "after it");
+    fake_for(&run.f, NS_PER_S);
+    EQ_INT((int64_t)count(&run, "in the storm"), 0);
+    EQ_INT((int64_t)count(&run, "after it"), 1);
+    run_stop(&run);
 }
 
 static void similar_ones_are_combined(void)
@@ -260,6 +281,7 @@ int main(void)
                                         TAP(one_object_cannot_flood),
                                         TAP(repetitions_are_merged_while_they_wait),
                                         TAP(a_storm_writes_few_normal_events),
+                                        TAP(a_storm_is_not_over_at_once),
                                         TAP(similar_ones_are_combined),
                                         TAP(memory_is_bounded),
                                         TAP(long_messages_are_cut),
