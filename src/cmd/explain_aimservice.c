@@ -112,8 +112,10 @@ static int put_selection(struct explain *x, const struct aim_kinds *kinds, str m
     struct aim_template_candidate *at = arena_array(&x->arena, templates->n + 1, sizeof(*at));
     size_t n = 0;
     for (size_t i = 0; i < templates->n; i++)
-        if (str_eq(json_text(json_at(templates->items[i], "spec", "modelName", NULL)), model))
-            at[n++] = aim_template_candidate_of(&x->arena, kinds->group, templates->items[i]);
+        if (str_eq(json_text(json_at(templates->items[i], "spec", "modelName", NULL)), model)) {
+            at[n] = aim_template_candidate_of(&x->arena, kinds->group, templates->items[i]);
+            aim_template_check_memory(&x->arena, &at[n++], templates->items[i], gpus);
+        }
     struct aim_template_selection s = aim_template_select(&x->arena, model, at, n, gpus);
     if (s.chosen)
         buf_printf(&x->out, "  runs with      " STR_FMT ", the best of the model's templates\n",
@@ -319,7 +321,7 @@ static int explain_model(struct explain *x, err_t *e)
         if (!str_eq(json_text(json_at(t, "spec", "modelName", NULL)), x->name))
             continue;
         bool made = json_get_str(json_at(t, "metadata", "labels", NULL), made_key) != NULL;
-        aim_model_count_template(made ? &f.made : &f.other,
+        aim_model_count_template(&x->arena, made ? &f.made : &f.other, meta_text(t, "name"),
                                  json_text(json_at(t, "status", "status", NULL)));
         buf_printf(&x->out, "  template       " STR_FMT " is " STR_FMT "%s\n",
                    STR_ARG(meta_text(t, "name")), STR_ARG(status_word(t)),
@@ -346,9 +348,7 @@ static int explain_template(struct explain *x, err_t *e)
     r = r < 0 ? r : list_gpus(x, &gpus, e);
     if (r < 0)
         return r;
-    struct aim_template_facts f = { .object = template,
-                                    .model_found = model != NULL,
-                                    .gpus = gpus };
+    struct aim_template_facts f = { .object = template, .model = model, .gpus = gpus };
     f.config_missing = lacks_config(template, &f.config_message);
     struct aim_template_state state = aim_template_state(&x->arena, &f);
     str gpu = aim_template_gpu_model(json_get(template, "spec"));

@@ -69,7 +69,7 @@ static struct aim_cache_state state_of_download(struct arena *a,
                           S("The volume with the model was deleted; it is downloaded again"));
     switch (f->job) {
     case AIM_CACHE_JOB_DONE:
-        return make_state("Available", "CacheReady", S("The model is cached in its volume"));
+        return make_state("Available", "Warm", S("The model is cached in its volume"));
     case AIM_CACHE_JOB_FAILED:
         return make_state("Failed", "DownloadFailed",
                           arena_printf(a, "The download failed: " STR_FMT,
@@ -77,7 +77,7 @@ static struct aim_cache_state state_of_download(struct arena *a,
     case AIM_CACHE_JOB_ABSENT:
         if (f->was_available && !f->filling.replaced &&
             f->volume == AIM_CACHE_VOLUME_BOUND) /* the finished job was deleted */
-            return make_state("Available", "CacheReady", S("The model is cached in its volume"));
+            return make_state("Available", "Warm", S("The model is cached in its volume"));
         s.wants_job = !f->job_leaving;
         return s;
     default:
@@ -96,13 +96,13 @@ static struct aim_cache_state state_of_volume(struct arena *a,
             return make_state("Failed", "SizeUnknown",
                               S("spec.size is missing or not a quantity of bytes such as 16Gi; the "
                                 "volume cannot be created"));
-        s = make_state("Pending", "CreatingVolume", S("The volume is being created"));
+        s = make_state("Pending", "WaitingForPVC", S("The volume is being created"));
         s.wants_volume = true;
         return s;
     case AIM_CACHE_VOLUME_PENDING:
-        return make_state("Pending", "VolumePending", S("Waiting for the volume to be bound"));
+        return make_state("Pending", "WaitingForPVC", S("Waiting for the volume to be bound"));
     case AIM_CACHE_VOLUME_LOST:
-        return make_state("Failed", "VolumeLost", S("The volume was lost"));
+        return make_state("Failed", "PVCLost", S("PVC lost"));
     default:
         return state_of_download(a, f);
     }

@@ -12,6 +12,7 @@ struct cache_model_view {
     str claim_name;
     const struct json *job;
     struct aim_filling filling;
+    enum aim_cache_volume_phase volume;
 };
 
 /* Reads the claim and the job from the caches and decides the state. */
@@ -36,6 +37,7 @@ static void model_cache_observe_turn(struct aim_turn *t)
         .filling = v->filling,
         .job_leaving = !v->job && cache_get(w->jobs, t->ns, job_name),
     };
+    v->volume = f.volume;
     f.job = aim_cache_job_phase(v->job, &f.job_message);
     v->state = aim_cache_model_state(a, &f);
 }
@@ -60,6 +62,20 @@ static void model_cache_reconcile(struct aim_turn *t)
     }
 }
 
+/* Reasons and texts of the original. */
+static void put_storage(struct aim_turn *t, enum aim_cache_volume_phase volume)
+{
+    static const struct {
+        const char *reason, *message;
+    } texts[] = { [AIM_CACHE_VOLUME_ABSENT] = { "PVCPending", "PVC not created yet" },
+                  [AIM_CACHE_VOLUME_PENDING] = { "PVCProvisioning", "PVC is provisioning" },
+                  [AIM_CACHE_VOLUME_LAZY] = { "PVCProvisioning", "PVC is provisioning" },
+                  [AIM_CACHE_VOLUME_BOUND] = { "PVCBound", "PVC is bound" },
+                  [AIM_CACHE_VOLUME_LOST] = { "PVCLost", "PVC lost" } };
+    aim_status_set(&t->status, "StorageReady", volume == AIM_CACHE_VOLUME_BOUND,
+                   texts[volume].reason, str_c(texts[volume].message));
+}
+
 static void model_cache_set_status(struct aim_turn *t)
 {
     const struct cache_model_view *v = t->view;
@@ -70,6 +86,7 @@ static void model_cache_set_status(struct aim_turn *t)
     aim_status_text(&t->status, "persistentVolumeClaim", v->claim_name);
     if (done && v->filling.uid.n)
         aim_status_text(&t->status, AIM_FILLING_FIELD, v->filling.uid);
+    put_storage(t, v->volume);
     aim_status_set(&t->status, "Ready", done, state->reason, state->message);
     aim_status_set(&t->status, "Progressing", !done && !failed, state->reason, state->message);
     aim_status_set(&t->status, "Failure", failed, failed ? state->reason : "NoFailure",

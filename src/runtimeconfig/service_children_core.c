@@ -253,22 +253,49 @@ static str overrides_text(struct arena *a, const struct json *overrides)
     return json_to_str(a, ordered);
 }
 
+/* The GPU of the overrides in the newer form; either generation of AIM names it differently. */
+static struct json *overridden_gpu(struct arena *a, const struct json *overrides)
+{
+    const struct json *older = json_get(overrides, "gpuSelector");
+    struct json *gpu = json_new_obj(a);
+    copy_member(a, older, gpu, "model");
+    copy_member(a, older, gpu, "resourceName");
+    if (json_get(older, "count"))
+        json_set(a, gpu, S("requests"), json_copy(a, json_get(older, "count")));
+    json_each(m, json_at(overrides, "hardware", "gpu", NULL))
+        json_set(a, gpu, m->key, json_copy(a, m->value));
+    return gpu;
+}
+
+/* In the form of the base, so that the derived template does not describe its GPU twice. */
+static void override_gpu(struct arena *a, struct json *spec, const struct json *overrides)
+{
+    const struct json *gpu = overridden_gpu(a, overrides);
+    bool older = json_get(spec, "gpuSelector") ||
+                 (!json_get(spec, "hardware") && json_get(overrides, "gpuSelector"));
+    if (!gpu->n)
+        return;
+    struct json *to = older ? json_make(a, spec, "gpuSelector", NULL)
+                            : json_make(a, spec, "hardware", "gpu", NULL);
+    if (json_get(gpu, "model"))
+        json_del(to, S("minVram")); /* one of the two selects the GPU */
+    if (json_get(gpu, "minVram"))
+        json_del(to, S("model"));
+    json_each(m, gpu) {
+        str key = older && str_eqc(m->key, "requests") ? S("count") : m->key;
+        if (!older || !str_eqc(key, "minVram"))
+            json_set(a, to, key, json_copy(a, m->value));
+    }
+}
+
 /* Writes the overrides into the spec of the derived template. */
 static void apply_overrides(struct arena *a, struct json *spec, const struct json *overrides)
 {
     copy_member(a, overrides, spec, "metric");
     copy_member(a, overrides, spec, "precision");
-    struct json *selector = json_make(a, spec, "gpuSelector", NULL);
-    json_each(m, json_get(overrides, "gpuSelector"))
-        json_set(a, selector, m->key, json_copy(a, m->value));
-    /* the newer form of the same fields */
-    const struct json *gpu = json_at(overrides, "hardware", "gpu", NULL);
-    copy_member(a, gpu, selector, "model");
-    copy_member(a, gpu, selector, "resourceName");
-    if (json_get(gpu, "requests"))
-        json_set(a, selector, S("count"), json_copy(a, json_get(gpu, "requests")));
-    if (!selector->n)
-        json_del(spec, S("gpuSelector"));
+    override_gpu(a, spec, overrides);
+    json_each(m, json_at(overrides, "hardware", "cpu", NULL))
+        json_set(a, json_make(a, spec, "hardware", "cpu", NULL), m->key, json_copy(a, m->value));
 }
 
 /* A profile in the spec describes the base; the overridden fields in it are removed. */

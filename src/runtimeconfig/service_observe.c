@@ -193,9 +193,13 @@ static void gather_candidates(struct aim_turn *t, enum aim_kind kind, str ns, st
 {
     const struct aim_record *r;
     cache_each_in(r, aim_cache(t->aim, kind), AIM_INDEX_MODEL, model)
-        if (str_eq(r->meta.ns, ns) && !r->deleting)
-            c->at[c->n++] = aim_template_candidate_of(t->r->arena, aim_kinds_of(t->aim)->group,
-                                                      object_of(t, kind, r));
+        if (str_eq(r->meta.ns, ns) && !r->deleting) {
+            const struct json *template = object_of(t, kind, r);
+            c->at[c->n] =
+                aim_template_candidate_of(t->r->arena, aim_kinds_of(t->aim)->group, template);
+            aim_template_check_memory(t->r->arena, &c->at[c->n++], template,
+                                      aim_world_gpus(aim_world(t->aim)));
+        }
 }
 
 static size_t count_of(const struct aim_turn *t, enum aim_kind kind, str model)

@@ -14,8 +14,6 @@
 #include "names_core.h"
 #include "template_core.h"
 
-#define GPU_RESOURCE "amd.com/gpu"
-
 struct maker {
     struct arena *a;
     const struct aim_service_basis *b;
@@ -114,6 +112,16 @@ static void put_default_resources(struct arena *a, struct json *resources, int64
                  arena_printf(a, "%lldGi", 48 * (long long)gpus));
 }
 
+/* hardware.cpu of a template: a number of CPUs, or a quantity. */
+static void copy_cpu(struct arena *a, struct json *into, const struct json *cpu)
+{
+    static const char *const both[] = { "requests", "limits" };
+    for (size_t i = 0; i < countof(both); i++)
+        if (json_get(cpu, both[i]))
+            json_set(a, json_make(a, into, both[i], NULL), S("cpu"),
+                     json_copy(a, json_get(cpu, both[i])));
+}
+
 /* Defaults, overlaid by the first of service, template and model that sets resources; GPUs are always added. */
 static struct json *resources_of(struct maker *m)
 {
@@ -123,11 +131,11 @@ static struct json *resources_of(struct maker *m)
                                    json_get(spec_of(b->model), "resources") };
     enum { GPUS_MAX = 1024 }; /* more than any node has; keeps the products small */
     int64_t gpus = MIN(gpu_count(b->template), (int64_t)GPUS_MAX);
-    str named = json_text(json_at(b->template, "spec", "gpuSelector", "resourceName", NULL));
-    const char *resource = named.n ? named.p : GPU_RESOURCE;
+    str resource = aim_template_gpu_resource(spec_of(b->template));
     struct json *resources = json_new_obj(m->a);
     if (gpus)
         put_default_resources(m->a, resources, gpus);
+    copy_cpu(m->a, resources, json_at(spec_of(b->template), "hardware", "cpu", NULL));
     for (size_t i = 0; i < countof(whose); i++) {
         if (!json_len(whose[i]))
             continue;
@@ -138,8 +146,8 @@ static struct json *resources_of(struct maker *m)
     static const char *const both[] = { "requests", "limits" };
     for (size_t i = 0; gpus && i < countof(both); i++) {
         struct json *part = json_make(m->a, resources, both[i], NULL);
-        if (!json_get(part, resource))
-            json_set_str(m->a, part, resource, arena_printf(m->a, "%lld", (long long)gpus));
+        if (!json_get_str(part, resource))
+            json_set_str(m->a, part, resource.p, arena_printf(m->a, "%lld", (long long)gpus));
     }
     return resources;
 }

@@ -81,6 +81,8 @@ static const struct field node_fields[] = {
     { GPU_LABEL("beta.amd.com/gpu.device-id"), F_WORD,
       offsetof(struct aim_node_record, beta_device) },
     { GPU_LABEL("nvidia.com/gpu.product"), F_WORD, offsetof(struct aim_node_record, nvidia) },
+    { GPU_LABEL("amd.com/gpu.vram"), F_WORD, offsetof(struct aim_node_record, memory) },
+    { GPU_LABEL("beta.amd.com/gpu.vram"), F_WORD, offsetof(struct aim_node_record, beta_memory) },
     { GPU_LABEL("kubernetes.io/arch"), F_WORD, offsetof(struct aim_node_record, architecture) },
 };
 
@@ -252,7 +254,9 @@ static void put_gpus_of(struct arena *a, const struct aim_node_record *n, struct
                    { "beta.amd.com/gpu.family", n->beta_family },
                    { "amd.com/gpu.device-id", n->device },
                    { "beta.amd.com/gpu.device-id", n->beta_device },
-                   { "nvidia.com/gpu.product", n->nvidia } };
+                   { "nvidia.com/gpu.product", n->nvidia },
+                   { "amd.com/gpu.vram", n->memory },
+                   { "beta.amd.com/gpu.vram", n->beta_memory } };
     struct json *set = json_new_obj(a);
     for (size_t i = 0; i < countof(labels); i++)
         if (labels[i].value.n)

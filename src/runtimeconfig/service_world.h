@@ -35,7 +35,8 @@ struct aim_predictor_record {
 struct aim_node_record {
     struct record meta;
     str product, beta_product, family, beta_family, device, beta_device, nvidia; /* GPU labels */
-    str architecture; /* label kubernetes.io/arch */
+    str memory, beta_memory; /* of a GPU: "192G" */
+    str architecture;        /* label kubernetes.io/arch */
 };
 
 struct aim_class_record {

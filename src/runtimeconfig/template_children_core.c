@@ -4,8 +4,7 @@
 
 #include "names_core.h"
 #include "service_children_core.h"
-
-#define GPU_RESOURCE "amd.com/gpu"
+#include "template_core.h"
 
 static struct json *make_child(struct arena *a, const struct aim_template_basis *b)
 {
@@ -38,11 +37,11 @@ static struct json *make_variable(struct arena *a, const char *name, str value)
 static void put_gpus(struct arena *a, struct json *container, const struct aim_template_basis *b)
 {
     int64_t gpus = json_int(json_at(b->profile, "metadata", "gpu_count", NULL), 0);
-    str named = json_text(json_at(b->template, "spec", "gpuSelector", "resourceName", NULL));
+    str resource = aim_template_gpu_resource(json_get(b->template, "spec"));
     static const char *const both[] = { "requests", "limits" };
     for (size_t i = 0; gpus > 0 && i < countof(both); i++)
-        json_set_str(a, json_make(a, container, "resources", both[i], NULL),
-                     named.n ? named.p : GPU_RESOURCE, arena_printf(a, "%lld", (long long)gpus));
+        json_set_str(a, json_make(a, container, "resources", both[i], NULL), resource.p,
+                     arena_printf(a, "%lld", (long long)gpus));
 }
 
 /* vLLM needs shared memory (dshm) and serves HTTP on port 8000. */

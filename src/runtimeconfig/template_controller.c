@@ -9,6 +9,7 @@
 #include "template_controller.h"
 
 #include "cache_core.h"
+#include "discovery_core.h"
 #include "runtime_controller.h"
 #include "service_view.h"
 #include "service_world.h"
@@ -40,7 +41,7 @@ static void template_observe_turn(struct aim_turn *t)
         .object = t->object,
         .config_missing = t->config.outcome == RESOLVE_MISSING,
         .config_message = S("The runtime configuration does not exist"),
-        .model_found = v->model != NULL,
+        .model = v->model,
         .foreign_runtime = aim_runtime_is_foreign(v->runtime),
         .gpus = aim_world_gpus(aim_world(t->aim)),
     };
@@ -119,7 +120,27 @@ static void put_cache(struct aim_turn *t)
                    warm ? S("All model sources are cached") : S("Model sources are being cached"));
 }
 
-/* NotAvailable (no node with its GPU) counts as waiting: a node may join. */
+/* The hardware of a ready template, and the nodes that have it. Discovery wrote that of the profile. */
+static void put_hardware(struct aim_turn *t)
+{
+    struct aim_status *s = &t->status;
+    const struct template_view *v = t->view;
+    if (v->state.situation == TEMPLATE_INLINE) {
+        struct aim_discovery_result r =
+            aim_discovery_inline(s->a, aim_template_normal_spec(s->a, json_get(t->object, "spec")));
+        put_field(t, "resolvedHardware", r.hardware);
+        aim_status_text(s, "hardwareSummary", r.summary);
+    }
+    struct json *spec = json_new_obj(s->a);
+    const struct json *hardware = json_get(s->next, "resolvedHardware");
+    if (hardware)
+        json_set(s->a, spec, S("hardware"), json_copy(s->a, hardware));
+    if (is_ready(v))
+        put_field(t, "resolvedNodeAffinity",
+                  aim_discovery_gpu(s->a, spec, aim_template_memory_of(s->a, v->facts.gpus))
+                      .node_affinity);
+}
+
 static void template_set_status(struct aim_turn *t)
 {
     struct template_view *v = t->view;
@@ -128,17 +149,16 @@ static void template_set_status(struct aim_turn *t)
         aim_discovery_set_status(t);
         v->state = aim_template_state(t->r->arena, &v->facts);
     }
-    bool bad = !strcmp(state->status, "Degraded") || !strcmp(state->status, "Failed");
-    bool waits = !is_ready(v) && !bad;
+    struct aim_template_condition conditions[TEMPLATE_CONDITIONS];
+    aim_template_conditions(state, conditions);
     aim_status_text(&t->status, "status", str_c(state->status));
     put_field(t, "modelSources", state->sources);
     put_field(t, "profile", state->profile);
     aim_status_reference(&t->status, "resolvedModel", v->model);
-    aim_status_set(&t->status, "Discovered", state->sources != NULL, state->reason, state->message);
-    aim_status_set(&t->status, "Ready", is_ready(v), state->reason, state->message);
-    aim_status_set(&t->status, "Progressing", waits, state->reason, state->message);
-    aim_status_set(&t->status, "Failure", bad, bad ? state->reason : "NoFailure",
-                   bad ? state->message : S("No active failures"));
+    for (size_t i = 0; i < countof(conditions); i++)
+        aim_status_set(&t->status, conditions[i].type, conditions[i].holds, conditions[i].reason,
+                       conditions[i].message);
+    put_hardware(t);
     put_cache(t);
     aim_status_drop_newer(&t->status);
 }
@@ -182,7 +202,8 @@ static void on_node_change(struct controller *c, const struct record *old, const
     (void)old;
     (void)now;
     cache_each(r, of->cache)
-        if (str_find(r->spec, S("\"gpuSelector\"")) != SIZE_MAX && !str_eqc(r->word, "Ready"))
+        if (!str_eqc(r->word, "Ready") && (str_find(r->spec, S("\"gpuSelector\"")) != SIZE_MAX ||
+                                           str_find(r->spec, S("\"gpu\"")) != SIZE_MAX))
             controller_add(c, r->meta.ns, r->meta.name);
 }
 

@@ -9,6 +9,7 @@
  *          +-- none: NONE      +-- none: NOT_READY */
 #include "template_core.h"
 
+#include "discovery_core.h"
 #include "names_core.h"
 
 /* Best first; unknown values come last. */
@@ -43,9 +44,12 @@ static int compare_rank(const struct aim_template_candidate *x,
 static const struct {
     const char *id, *model;
 } devices[] = {
-    { "74a5", "MI325X" }, { "74b9", "MI325X" }, { "74a1", "MI300X" },
-    { "74b5", "MI300X" }, { "74a0", "MI300A" }, { "740c", "MI250X" },
-    { "7408", "MI250X" }, { "740f", "MI210" },  { "738c", "MI100" },
+    { "74a5", "MI325X" }, { "74b9", "MI325X" }, { "74a1", "MI300X" }, { "74a9", "MI300X" },
+    { "74b5", "MI300X" }, { "74bd", "MI300X" }, { "74a0", "MI300A" }, { "74b4", "MI300A" },
+    { "740c", "MI250X" }, { "7408", "MI250X" }, { "740f", "MI210" },  { "738c", "MI100" },
+    { "738e", "MI100" },  { "74a2", "MI308X" }, { "74a8", "MI308X" }, { "74b6", "MI308X" },
+    { "74bc", "MI308X" }, { "75a0", "MI350X" }, { "75b0", "MI350X" }, { "75a3", "MI355X" },
+    { "75b3", "MI355X" },
 };
 
 static str device_model(str id)
@@ -67,6 +71,31 @@ static void put_once(struct arena *a, struct json *gpus, str gpu)
         json_push(a, gpus, json_new_str(a, gpu));
 }
 
+/* The memory of a node's GPUs is an object in the list: {"MI300X": "192G"}. */
+static void put_memory(struct arena *a, const struct json *labels, str model, struct json *gpus)
+{
+    str memory = json_text(json_get(labels, "amd.com/gpu.vram"));
+    str product = json_text(json_get(labels, "amd.com/gpu.product-name"));
+    struct json *one = json_new_obj(a);
+    memory = memory.n ? memory : json_text(json_get(labels, "beta.amd.com/gpu.vram"));
+    if (!memory.n)
+        return;
+    json_set(a, one, model.n ? model : product.n ? product : S("GPU"), json_new_str(a, memory));
+    for (size_t i = 0; i < json_len(gpus); i++)
+        if (json_eq(json_item(gpus, i), one))
+            return;
+    json_push(a, gpus, one);
+}
+
+struct json *aim_template_memory_of(struct arena *a, const struct json *gpus)
+{
+    struct json *all = json_new_obj(a);
+    for (size_t i = 0; i < json_len(gpus); i++)
+        json_each(m, json_item(gpus, i))
+            json_set(a, all, m->key, json_copy(a, m->value));
+    return all;
+}
+
 void aim_template_gpus_of_node(struct arena *a, const struct json *labels, struct json *gpus)
 {
     static const char *const named[] = {
@@ -76,8 +105,13 @@ void aim_template_gpus_of_node(struct arena *a, const struct json *labels, struc
     static const char *const numbered[] = { "amd.com/gpu.device-id", "beta.amd.com/gpu.device-id" };
     for (size_t i = 0; i < countof(named); i++)
         put_once(a, gpus, json_text(json_get(labels, named[i])));
-    for (size_t i = 0; i < countof(numbered); i++)
-        put_once(a, gpus, device_model(json_text(json_get(labels, numbered[i]))));
+    str model = S("");
+    for (size_t i = 0; i < countof(numbered); i++) {
+        str found = device_model(json_text(json_get(labels, numbered[i])));
+        put_once(a, gpus, found);
+        model = found.n ? found : model;
+    }
+    put_memory(a, labels, model, gpus);
 }
 
 /* "AMD_Instinct_MI300X_OAM" has the word MI300X; MI300 is no word of it. */
@@ -110,6 +144,19 @@ bool aim_template_has_gpu(const struct json *gpus, str gpu_model)
     return false;
 }
 
+/* What a template needs that no node has: a GPU with this much memory. */
+static bool lacks_memory(struct arena *a, str least, const struct json *gpus, str *ret_message)
+{
+    struct json *spec = json_new_obj(a), *gpu = json_make(a, spec, "hardware", "gpu", NULL);
+    if (!least.n)
+        return false;
+    json_set_str(a, gpu, "minVram", least);
+    json_set_int(a, gpu, "requests", 1);
+    struct aim_discovery_gpu found = aim_discovery_gpu(a, spec, aim_template_memory_of(a, gpus));
+    *ret_message = found.component.message;
+    return !found.available;
+}
+
 /* ---- selection */
 
 static struct aim_template_selection make_refusal(enum aim_template_choice choice,
@@ -125,6 +172,7 @@ static const char *aim_template_obstacle(const struct aim_template_candidate *c,
     return c->derived                                  ? "derived from another by overrides"
            : !c->ready                                 ? "not ready"
            : !aim_template_has_gpu(gpus, c->gpu_model) ? "no node has its GPU"
+           : c->lacks_memory                           ? "no node has a GPU with its memory"
                                                        : NULL;
 }
 
@@ -221,6 +269,14 @@ void aim_template_report(struct buf *out, const struct aim_template_selection *s
     }
 }
 
+void aim_template_check_memory(struct arena *a, struct aim_template_candidate *c,
+                               const struct json *template, const struct json *gpus)
+{
+    str message;
+    c->lacks_memory =
+        lacks_memory(a, aim_template_memory(json_get(template, "spec")), gpus, &message);
+}
+
 /* A field of the discovered profile, or else of the spec. */
 static str find_text(const struct json *status, const struct json *spec, const char *found,
                      const char *written)
@@ -264,6 +320,30 @@ int64_t aim_template_gpu_count(const struct json *spec)
                (int64_t)0);
 }
 
+str aim_template_memory(const struct json *spec)
+{
+    return json_text(json_at(spec, "hardware", "gpu", "minVram", NULL));
+}
+
+str aim_template_gpu_resource(const struct json *spec)
+{
+    str older = json_text(json_at(spec, "gpuSelector", "resourceName", NULL));
+    str newer = json_text(json_at(spec, "hardware", "gpu", "resourceName", NULL));
+    return older.n ? older : newer.n ? newer : S("amd.com/gpu");
+}
+
+struct json *aim_template_normal_spec(struct arena *a, const struct json *spec)
+{
+    struct json *copy = json_copy(a, spec);
+    str model = aim_template_gpu_model(spec);
+    int64_t count = aim_template_gpu_count(spec);
+    if (model.n)
+        json_set_str(a, json_make(a, copy, "hardware", "gpu", NULL), "model", model);
+    if (count > 0)
+        json_set_int(a, json_make(a, copy, "hardware", "gpu", NULL), "requests", count);
+    return copy;
+}
+
 /* Explicit fields of spec.profile win over those derived from the rest of the spec. */
 struct json *aim_template_profile(struct arena *a, const struct json *spec)
 {
@@ -289,12 +369,21 @@ static struct aim_template_state make_state(const char *status, const char *reas
     return (struct aim_template_state){ .status = status, .reason = reason, .message = message };
 }
 
+static struct aim_template_state make_situation(enum aim_template_situation situation,
+                                                const char *status, const char *reason, str message)
+{
+    struct aim_template_state s = make_state(status, reason, message);
+    s.situation = situation;
+    return s;
+}
+
 /* A template whose name is taken by a serving runtime of another owner cannot be used. */
 static struct aim_template_state check_runtime(const struct aim_template_facts *f,
                                                struct aim_template_state s)
 {
     if (!f->foreign_runtime)
         return s;
+    s.situation = TEMPLATE_SITUATION_OTHER;
     s.status = "Degraded";
     s.reason = "ServingRuntimeConflict";
     s.message = S("A serving runtime with the name of this template exists and was not created for "
@@ -306,13 +395,19 @@ static struct aim_template_state check_runtime(const struct aim_template_facts *
 static struct aim_template_state state_of_discovery(const struct aim_template_facts *f)
 {
     static const char *const words[] = { "Pending", "Progressing", "Ready", "Degraded", "Failed" };
-    struct aim_template_state s =
-        make_state(words[f->discovery], f->discovery_reason, f->discovery_message);
+    static const enum aim_template_situation situations[] = {
+        TEMPLATE_SITUATION_OTHER, TEMPLATE_JOB_RUNNING, TEMPLATE_JOB_DONE, TEMPLATE_PULL_ERROR,
+        TEMPLATE_JOB_FAILED
+    };
+    struct aim_template_state s = make_situation(situations[f->discovery], words[f->discovery],
+                                                 f->discovery_reason, f->discovery_message);
     if (f->discovery == TEMPLATE_UNDISCOVERED)
         return make_state("Pending", "AwaitingDiscovery",
                           f->discovery_message.n ? f->discovery_message
                                                  : S("Model sources are not known yet; set them in "
                                                      "spec.modelSources"));
+    if (f->discovery == TEMPLATE_DISCOVERING && !strcmp(s.reason, "Reconciling"))
+        s.situation = TEMPLATE_JOB_NEW;
     if (f->discovery != TEMPLATE_DISCOVERED)
         return s;
     s.sources = f->discovered_sources;
@@ -320,27 +415,115 @@ static struct aim_template_state state_of_discovery(const struct aim_template_fa
     return check_runtime(f, s);
 }
 
+/* Without an image nothing can be run: the model is absent, or has none. */
+static str missing_image(struct arena *a, const struct aim_template_facts *f)
+{
+    str model = aim_names_quote(a, json_text(json_at(f->object, "spec", "modelName", NULL)));
+    str ns = json_text(json_at(f->object, "metadata", "namespace", NULL));
+    if (f->model)
+        return S("Model does not specify an image");
+    return ns.n ? arena_printf(a, "AIMModel " STR_FMT " not found in namespace " STR_FMT,
+                               STR_ARG(model), STR_ARG(aim_names_quote(a, ns)))
+                : arena_printf(a, "AIMClusterModel " STR_FMT " not found", STR_ARG(model));
+}
+
 /* The first obstacle decides. A template with sources is Ready whatever GPUs exist; selection checks them. */
 struct aim_template_state aim_template_state(struct arena *a, const struct aim_template_facts *f)
 {
     const struct json *spec = json_get(f->object, "spec");
     const struct json *sources = json_get(spec, "modelSources");
-    str model = json_text(json_get(spec, "modelName"));
     str gpu = aim_template_gpu_model(spec);
     if (f->config_missing)
         return make_state("Degraded", "RuntimeConfigMissing", f->config_message);
     if (json_len(sources)) {
-        struct aim_template_state s = make_state("Ready", "InlineModelSources",
-                                                 S("Model sources are set in spec.modelSources"));
+        struct aim_template_state s = make_situation(TEMPLATE_INLINE, "Ready", "InlineModelSources",
+                                                     S("Model sources provided in-line in spec"));
         s.sources = sources;
         s.profile = aim_template_profile(a, spec);
         return check_runtime(f, s);
     }
-    if (!f->model_found)
-        return make_state("Pending", "ModelNotFound",
-                          arena_printf(a, "Model \"" STR_FMT "\" does not exist", STR_ARG(model)));
     if (!aim_template_has_gpu(f->gpus, gpu))
-        return make_state("NotAvailable", "GPUNotAvailable",
-                          arena_printf(a, "No node has a GPU " STR_FMT, STR_ARG(gpu)));
+        return make_situation(TEMPLATE_NO_GPU, "NotAvailable", "GPUUnavailable",
+                              arena_printf(a,
+                                           "Required GPU model " STR_FMT
+                                           " is not available in the cluster",
+                                           STR_ARG(aim_names_quote(a, gpu))));
+    str message;
+    if (lacks_memory(a, aim_template_memory(spec), f->gpus, &message))
+        return make_situation(TEMPLATE_NO_GPU, "NotAvailable", "VRAMNotAvailable", message);
+    if (!json_text(json_at(f->model, "spec", "image", NULL)).n)
+        return make_situation(TEMPLATE_NO_IMAGE, "Degraded", "ImageNotFound", missing_image(a, f));
     return state_of_discovery(f);
+}
+
+/* ---- conditions */
+
+/* What one condition reports; without a reason that of the state, without a text its message. */
+struct wording {
+    bool holds;
+    const char *reason, *text;
+};
+
+/* The texts are those of the original. A failed job has its cause, and when the next one is due, in Progressing. */
+static const struct {
+    struct wording discovered, progressing, ready, failure;
+} wordings[TEMPLATE_SITUATION_N] = {
+    [TEMPLATE_INLINE] = { { true, NULL, NULL },
+                          { false, "Available", "No discovery needed" },
+                          { true, "Available", "Template is ready" },
+                          { false, "NoFailure", "No active failures" } },
+    [TEMPLATE_NO_GPU] = { { false, NULL, "Cannot run discovery without required GPU resources" },
+                          { false, NULL, "Waiting for required GPU resources" },
+                          { false, NULL, NULL },
+                          { false, NULL, NULL } },
+    [TEMPLATE_NO_IMAGE] = { { false, NULL, "Cannot proceed without image" },
+                            { false, NULL, "Cannot proceed without image" },
+                            { false, NULL, "Cannot proceed without image" },
+                            { true, NULL, NULL } },
+    [TEMPLATE_PULL_ERROR] = { { false, "JobPending", "Discovery job has not completed" },
+                              { false, NULL, "Discovery cannot proceed due to image pull failure" },
+                              { false, NULL, "Template is not ready due to image pull failure" },
+                              { true, NULL, NULL } },
+    [TEMPLATE_JOB_NEW] = { { false, "JobPending", "Discovery job has not completed" },
+                           { true, NULL, NULL },
+                           { false, NULL, "Template is not ready" },
+                           { false, "NoFailure", "No active failures" } },
+    [TEMPLATE_JOB_RUNNING] = { { false, "JobPending", "Discovery job has not completed" },
+                               { true, NULL, NULL },
+                               { false, "Reconciling", "Template is not ready yet" },
+                               { false, "NoFailure", "No active failures" } },
+    [TEMPLATE_JOB_FAILED] = { { false, "DiscoveryFailed", "Discovery failed" },
+                              { false, NULL, NULL },
+                              { false, "Failed", "Template is not ready" },
+                              { true, NULL, "Discovery job failed" } },
+    [TEMPLATE_JOB_DONE] = { { true, NULL, NULL },
+                            { false, "Available", "Discovery complete" },
+                            { true, "Available", "Template is ready" },
+                            { false, "NoFailure", "No active failures" } },
+};
+
+static struct aim_template_condition condition_of(const struct aim_template_state *s,
+                                                  const char *type, struct wording w)
+{
+    return (struct aim_template_condition){ type, w.holds, w.reason ? w.reason : s->reason,
+                                            w.text ? str_c(w.text) : s->message };
+}
+
+void aim_template_conditions(const struct aim_template_state *s,
+                             struct aim_template_condition ret[TEMPLATE_CONDITIONS])
+{
+    bool bad = !strcmp(s->status, "Degraded") || !strcmp(s->status, "Failed");
+    bool ready = !strcmp(s->status, "Ready"), other = s->situation == TEMPLATE_SITUATION_OTHER;
+    struct wording plain[] = { { s->sources != NULL, NULL, NULL },
+                               { !ready && !bad, NULL, NULL },
+                               { ready, NULL, NULL },
+                               { bad, bad ? NULL : "NoFailure",
+                                 bad ? NULL : "No active failures" } };
+    struct wording failure = wordings[s->situation].failure;
+    if (!strcmp(s->reason, "DiscoveryParseFailed"))
+        failure.text = NULL; /* what is wrong with the output */
+    ret[0] = condition_of(s, "Discovered", other ? plain[0] : wordings[s->situation].discovered);
+    ret[1] = condition_of(s, "Progressing", other ? plain[1] : wordings[s->situation].progressing);
+    ret[2] = condition_of(s, "Ready", other ? plain[2] : wordings[s->situation].ready);
+    ret[3] = condition_of(s, "Failure", other ? plain[3] : failure);
 }

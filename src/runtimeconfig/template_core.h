@@ -13,7 +13,8 @@ struct aim_template_candidate {
     str name, ns;                     /* ns empty: cluster-scoped */
     str gpu_model, metric, precision; /* empty: unset */
     bool ready;
-    bool derived; /* created from another one by overrides: never chosen */
+    bool derived;      /* created from another one by overrides: never chosen */
+    bool lacks_memory; /* no node has a GPU with as much as it needs */
 };
 
 enum aim_template_choice {
@@ -49,12 +50,34 @@ bool aim_template_has_gpu(const struct json *gpus, str gpu_model); /* true for a
 struct aim_template_candidate aim_template_candidate_of(struct arena *a, const char *group,
                                                         const struct json *template);
 
+/* Sets `lacks_memory` of its candidate. */
+void aim_template_check_memory(struct arena *a, struct aim_template_candidate *c,
+                               const struct json *template, const struct json *gpus);
+
+/* The memory of the GPUs by model, as aim_discovery_gpu() reads it. */
+struct json *aim_template_memory_of(struct arena *a, const struct json *gpus);
+
 /* ---- the state of a template itself */
+
+/* Why a template is in its state, as far as its conditions differ. */
+enum aim_template_situation {
+    TEMPLATE_SITUATION_OTHER, /* all conditions have the reason and the message of the state */
+    TEMPLATE_INLINE,
+    TEMPLATE_NO_GPU,
+    TEMPLATE_NO_IMAGE,
+    TEMPLATE_PULL_ERROR,
+    TEMPLATE_JOB_NEW,
+    TEMPLATE_JOB_RUNNING,
+    TEMPLATE_JOB_FAILED,
+    TEMPLATE_JOB_DONE,
+    TEMPLATE_SITUATION_N
+};
 
 struct aim_template_state {
     const char *status; /* Pending, Progressing, NotAvailable, Ready, Degraded, Failed */
     const char *reason;
     str message;
+    enum aim_template_situation situation;
     const struct json *sources; /* its model sources; NULL: unknown */
     const struct json *profile; /* its profile; NULL: unknown */
 };
@@ -72,9 +95,9 @@ struct aim_template_facts {
     const struct json *object;
     bool config_missing;
     str config_message;
-    bool model_found;
-    bool foreign_runtime;    /* the ServingRuntime of its name has another owner */
-    const struct json *gpus; /* of the nodes */
+    const struct json *model; /* NULL: not found */
+    bool foreign_runtime;     /* the ServingRuntime of its name has another owner */
+    const struct json *gpus;  /* of the nodes */
     enum aim_template_discovery discovery;
     const char *discovery_reason;
     str discovery_message;
@@ -86,9 +109,27 @@ struct aim_template_facts {
 struct aim_template_state aim_template_state(struct arena *a,
                                              const struct aim_template_facts *facts);
 
+/* The conditions Discovered, Progressing, Ready and Failure of a template in this state. */
+enum { TEMPLATE_CONDITIONS = 4 };
+
+struct aim_template_condition {
+    const char *type;
+    bool holds;
+    const char *reason;
+    str message;
+};
+
+void aim_template_conditions(const struct aim_template_state *state,
+                             struct aim_template_condition ret[TEMPLATE_CONDITIONS]);
+
 /* GPU model and count in a template's spec, under either name of these fields. */
 str aim_template_gpu_model(const struct json *spec);     /* "": any, or none */
 int64_t aim_template_gpu_count(const struct json *spec); /* 0: unset */
+str aim_template_memory(const struct json *spec);        /* the least of a GPU; "": any */
+str aim_template_gpu_resource(const struct json *spec);  /* amd.com/gpu by default */
+
+/* The spec with its GPU under the newer name, which discovery_core.h reads. */
+struct json *aim_template_normal_spec(struct arena *a, const struct json *spec);
 
 /* The spec in the form of a discovered profile. */
 struct json *aim_template_profile(struct arena *a, const struct json *spec);

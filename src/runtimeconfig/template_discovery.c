@@ -55,19 +55,6 @@ static const struct json *old_discovery(const struct aim_turn *t)
 
 /* ---- the question */
 
-/* The spec with its GPU under the newer name, which the core reads. */
-static struct json *normal_spec(struct arena *a, const struct json *spec)
-{
-    struct json *copy = json_copy(a, spec);
-    str model = aim_template_gpu_model(spec);
-    int64_t count = aim_template_gpu_count(spec);
-    if (model.n)
-        json_set_str(a, json_make(a, copy, "hardware", "gpu", NULL), "model", model);
-    if (count > 0)
-        json_set_int(a, json_make(a, copy, "hardware", "gpu", NULL), "requests", count);
-    return copy;
-}
-
 static str first_text(str x, str y, str z)
 {
     return x.n ? x : y.n ? y : z;
@@ -86,7 +73,7 @@ static void set_question(struct aim_turn *t, struct aim_discovery *d, const stru
         .ns = cluster ? aim_operator_namespace(t->aim) : t->ns,
         .template = t->name,
         .cluster = cluster,
-        .spec = normal_spec(a, spec),
+        .spec = aim_template_normal_spec(a, spec),
         .model = text_at(spec, "modelName"),
         .image = text_at(of, "image"),
         .service_account =
@@ -305,11 +292,6 @@ void aim_discovery_observe(struct aim_turn *t, const struct json *model,
     struct arena *a = t->r->arena;
     struct aim_discovery *d = arena_new(a, struct aim_discovery);
     d->facts = f;
-    t->discovery = NULL;
-    if (!json_text(json_at(model, "spec", "image", NULL)).n) {
-        set_facts(d, TEMPLATE_DISCOVERY_STUCK, "ImageNotFound", S("Cannot proceed without image"));
-        return;
-    }
     t->discovery = d;
     set_question(t, d, model);
     d->job_name = json_text(json_at(aim_discovery_job(a, &d->question), "metadata", "name", NULL));

@@ -68,7 +68,10 @@ static const struct json *check(struct cluster *c, const char *name, const char 
 {
     const struct json *status = aim_test_status(c, AIM_TEMPLATE, ns, name);
     EQ_STR(json_text(json_get(status, "status")), str_c(word));
-    EQ_STR(aim_test_reason(status, "Ready"), str_c(reason));
+    EQ_STR(aim_test_reason(status, !strcmp(word, "Ready")    ? "Discovered"
+                                   : !strcmp(word, "Failed") ? "Failure"
+                                                             : "Progressing"),
+           str_c(reason));
     return status;
 }
 

@@ -60,7 +60,7 @@ static void a_serving_runtime_of_others_is_kept(void)
         remove_object(&c, &aim_resource_serving_runtimes, ns, "fast");
         const struct json *ours = cluster_get(&c, &aim_resource_serving_runtimes, ns, "fast");
         EQ_STR(image_of(ours), S("example.org/llama:1"));
-        check_word(&c, AIM_TEMPLATE, ns, "fast", "Ready", "InlineModelSources");
+        check_word(&c, AIM_TEMPLATE, ns, "fast", "Ready", "Available");
         OK(cluster_get(&c, &aim_resource_inference_services, ns, "chat"));
         cluster_stop(&c);
     }

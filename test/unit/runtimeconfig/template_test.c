@@ -115,9 +115,10 @@ static void gpus_are_read_from_the_labels_of_nodes(void)
 
 static struct aim_template_state state(struct arena *a, const char *yaml, const char *gpus)
 {
-    return aim_template_state(a, &(struct aim_template_facts){ .object = parse(a, yaml),
-                                                               .model_found = true,
-                                                               .gpus = parse(a, gpus) });
+    return aim_template_state(a,
+                              &(struct aim_template_facts){ .object = parse(a, yaml),
+                                                            .model = parse(a, "{spec: {image: i}}"),
+                                                            .gpus = parse(a, gpus) });
 }
 
 static void inline_sources_make_a_template_ready(void)
@@ -161,6 +162,132 @@ static void other_templates_wait_and_say_for_what(void)
     EQ_STR(s.message, S("gone"));
 }
 
+/* Texts of the original, compared byte for byte. */
+static void conditions_are_worded_as_in_the_original(void)
+{
+    static const struct {
+        const char *object;
+        enum aim_template_discovery discovery;
+        const char *reason, *message; /* of the discovery */
+        const char *want;
+    } t[] = {
+        { "{spec: {modelName: m, modelSources: [{modelId: a/b}]}}", 0, NULL, "",
+          "Ready | Discovered True InlineModelSources Model sources provided in-line in spec | "
+          "Progressing False Available No discovery needed | Ready True Available Template is "
+          "ready | Failure False NoFailure No active failures" },
+        { "{spec: {modelName: m, gpuSelector: {model: A100}}}", 0, NULL, "",
+          "NotAvailable | Discovered False GPUUnavailable Cannot run discovery without required "
+          "GPU resources | Progressing False GPUUnavailable Waiting for required GPU resources | "
+          "Ready False GPUUnavailable Required GPU model \"A100\" is not available in the cluster "
+          "| Failure False GPUUnavailable Required GPU model \"A100\" is not available in the "
+          "cluster" },
+        { "{spec: {modelName: m}}", TEMPLATE_DISCOVERY_STUCK, "ImagePullBackOff", "M",
+          "Degraded | Discovered False JobPending Discovery job has not completed | Progressing "
+          "False ImagePullBackOff Discovery cannot proceed due to image pull failure | Ready False "
+          "ImagePullBackOff Template is not ready due to image pull failure | Failure True "
+          "ImagePullBackOff M" },
+        { "{spec: {modelName: m}}", TEMPLATE_DISCOVERING, "DiscoveryRunning",
+          "Discovery job is running",
+          "Progressing | Discovered False JobPending Discovery job has not completed | Progressing "
+          "True DiscoveryRunning Discovery job is running | Ready False Reconciling Template is "
+          "not ready yet | Failure False NoFailure No active failures" },
+        { "{spec: {modelName: m}}", TEMPLATE_DISCOVERING, "Reconciling", "Initiating discovery",
+          "Progressing | Discovered False JobPending Discovery job has not completed | Progressing "
+          "True Reconciling Initiating discovery | Ready False Reconciling Template is not ready | "
+          "Failure False NoFailure No active failures" },
+        { "{spec: {modelName: m}}", TEMPLATE_DISCOVERY_FAILED, "JobFailed", "why, and when again",
+          "Failed | Discovered False DiscoveryFailed Discovery failed | Progressing False JobFailed "
+          "why, and when again | Ready False Failed Template is not ready | Failure True JobFailed "
+          "Discovery job failed" },
+        { "{spec: {modelName: m}}", TEMPLATE_DISCOVERY_FAILED, "DiscoveryParseFailed", "M",
+          "Failed | Discovered False DiscoveryFailed Discovery failed | Progressing False "
+          "DiscoveryParseFailed M | Ready False Failed Template is not ready | Failure True "
+          "DiscoveryParseFailed M" },
+        { "{spec: {modelName: m}}", TEMPLATE_DISCOVERED, "Discovered", "Model sources discovered",
+          "Ready | Discovered True Discovered Model sources discovered | Progressing False "
+          "Available Discovery complete | Ready True Available Template is ready | Failure False "
+          "NoFailure No active failures" },
+    };
+    for (size_t i = 0; i < countof(t); i++) {
+        auto_arena struct arena a = { 0 };
+        auto_buf struct buf got = { 0 };
+        struct aim_template_condition c[TEMPLATE_CONDITIONS];
+        struct aim_template_state s =
+            aim_template_state(&a, &(struct aim_template_facts){
+                                       .object = parse(&a, t[i].object),
+                                       .model = parse(&a, "{spec: {image: i}}"),
+                                       .gpus = parse(&a, "[]"),
+                                       .discovery = t[i].discovery,
+                                       .discovery_reason = t[i].reason,
+                                       .discovery_message = str_c(t[i].message) });
+        aim_template_conditions(&s, c);
+        buf_printf(&got, "%s", s.status);
+        for (size_t k = 0; k < countof(c); k++)
+            buf_printf(&got, " | %s %s %s " STR_FMT, c[k].type, c[k].holds ? "True" : "False",
+                       c[k].reason, STR_ARG(c[k].message));
+        EQ_STR(buf_str(&got), str_c(t[i].want));
+    }
+}
+
+static void memory_of_gpus_is_compared(void)
+{
+    static const struct {
+        const char *least, *status, *message;
+    } t[] = {
+        { "500Gi", "NotAvailable",
+          "Required minimum VRAM (500Gi) exceeds available GPUs. Highest available: MI300X "
+          "(192Gi)" },
+        { "192Gi", "Pending", "" },
+    };
+    for (size_t i = 0; i < countof(t); i++) {
+        auto_arena struct arena a = { 0 };
+        struct json *gpus = json_new_arr(&a);
+        aim_template_gpus_of_node(
+            &a, parse(&a, "{amd.com/gpu.device-id: 74a1, amd.com/gpu.vram: 192G}"), gpus);
+        str object =
+            arena_printf(&a, "{spec: {modelName: m, hardware: {gpu: {requests: 1, minVram: %s}}}}",
+                         t[i].least);
+        const struct json *template = parse(&a, object.p);
+        struct aim_template_state s = aim_template_state(
+            &a, &(struct aim_template_facts){
+                    .object = template, .model = parse(&a, "{spec: {image: i}}"), .gpus = gpus });
+        struct aim_template_candidate c = { .ready = true };
+        EQ_STR(str_c(s.status), str_c(t[i].status));
+        if (*t[i].message)
+            EQ_STR(s.message, str_c(t[i].message));
+        aim_template_check_memory(&a, &c, template, gpus);
+        OK(c.lacks_memory == (*t[i].message != 0)); /* also one with sources, which is ready */
+    }
+}
+
+static void without_an_image_nothing_is_discovered(void)
+{
+    static const struct {
+        const char *object, *model, *want;
+    } t[] = {
+        { "{metadata: {namespace: ml}, spec: {modelName: m}}", NULL,
+          "AIMModel \"m\" not found in namespace \"ml\"" },
+        { "{metadata: {name: x}, spec: {modelName: m}}", NULL, "AIMClusterModel \"m\" not found" },
+        { "{metadata: {name: x}, spec: {modelName: m}}", "{spec: {}}",
+          "Model does not specify an image" },
+    };
+    for (size_t i = 0; i < countof(t); i++) {
+        auto_arena struct arena a = { 0 };
+        struct aim_template_condition c[TEMPLATE_CONDITIONS];
+        struct aim_template_state s =
+            aim_template_state(&a, &(struct aim_template_facts){
+                                       .object = parse(&a, t[i].object),
+                                       .model = t[i].model ? parse(&a, t[i].model) : NULL,
+                                       .gpus = parse(&a, "[]") });
+        aim_template_conditions(&s, c);
+        EQ_STR(str_c(s.status), S("Degraded"));
+        EQ_STR(c[2].message, S("Cannot proceed without image"));
+        OK(c[3].holds);
+        EQ_STR(str_c(c[3].reason), S("ImageNotFound"));
+        EQ_STR(c[3].message, str_c(t[i].want));
+    }
+}
+
 int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(the_best_gpu_then_metric_then_precision_wins),
@@ -171,5 +298,8 @@ int main(void)
                                         TAP(inline_sources_make_a_template_ready),
                                         TAP(a_profile_given_by_hand_stays),
                                         TAP(other_templates_wait_and_say_for_what),
+                                        TAP(conditions_are_worded_as_in_the_original),
+                                        TAP(memory_of_gpus_is_compared),
+                                        TAP(without_an_image_nothing_is_discovered),
                                         { 0 } });
 }
