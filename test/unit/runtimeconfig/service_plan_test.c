@@ -122,8 +122,13 @@ static void laws_hold_for_any_facts(void)
         struct aim_service_facts f = {
             .config = (enum aim_service_config_state)random_below(&r, 3),
             .route = { .state = (enum aim_service_route_state)random_below(&r, SERVICE_ROUTE_N) },
-            .model = { .state = (enum aim_service_model_state)random_below(&r, 3) },
-            .template = { .state = (enum aim_service_template_state)random_below(&r, 4) },
+            .model = { .state =
+                           random_below(&r, 2)
+                               ? SERVICE_MODEL_READY
+                               : (enum aim_service_model_state)random_below(&r, SERVICE_MODEL_N) },
+            .template = { .state = random_below(&r, 2) ? SERVICE_TEMPLATE_READY
+                                                       : (enum aim_service_template_state)
+                                                             random_below(&r, SERVICE_TEMPLATE_N) },
             .runtime = { .found = random_below(&r, 2) },
         };
         struct aim_service_plan_question q = { &f, random_below(&r, 8) == 0,
