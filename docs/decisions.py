@@ -99,6 +99,19 @@ def reserves(results, flyball, folder):
                                                     p["cost"] / oracle))
 
 
+def knowledge(results, flyball, folder):
+    """What slo could gain, by the plans of fleet_bounds.c."""
+    names = ["last-minute", "known-mean"]
+    found = dict(together(lambda s: (s[4], simulate(flyball, folder, s, names)), SCENARIOS))
+    print("| trace | `slo` | follows the last minute | changes/h | knows the mean | changes/h |")
+    print("| --- | --- | --- | ---: | --- | ---: |")
+    for s in SCENARIOS:
+        oracle, cells = results[s[4]]["oracle"]["cost"], []
+        for p in (found[s[4]][name] for name in names):
+            cells.append("%.1f / %.2f | %.1f" % (p["attainedPercent"], p["cost"] / oracle, p["changesPerHour"]))
+        print("| %s | %s | %s |" % (s[4], cell(results[s[4]]["slo"]), " | ".join(cells)))
+
+
 def together(function, items):
     """[function(x) for x in items], on all processors."""
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -178,6 +191,16 @@ request six times, `reversed` the same backwards; the others are synthetic with 
 `ramp` 8 → 60 → 8 requests per second, `mix` prompts growing fourfold, `step` 10 → 40 → 10, `spike` bursts of one or
 two minutes, `idle` nothing, then 24 requests per second.
 
+## What can be known
+
+Two plans say what can be gained. Both know the true weight of each request, and the least constant headroom that attains the
+goal, found afterwards on this trace; both change the fleet as often as they like. The first sees the load of the last minute and nothing
+of the future: where it costs more than 1.15, better capacities and a better headroom are not enough to reach 1.15
+while the load is followed; only a better forecast is. The second knows the mean load of each three minutes in advance, but not what moves
+within them: the rest of its cost is noise and whole replicas. (Neither is a bound by proof; the search does not mix variants.)
+""")
+    knowledge(results, flyball, folder)
+    print("""
 ## A reserve for sudden load
 
 A replica takes two minutes to start: no reactive policy serves the first two minutes of a step. `reserve` holds replicas

@@ -9,9 +9,9 @@
  * in one thread: the output is a function of the flags and the files, byte for byte. The replica model, the
  * fleet and the policies are in src/testbed; this file only reads flags, runs and prints.
  *
- * Two entries of --policy are not policies but yardsticks that know the whole trace: static-peak, the
- * cheapest fleet that never changes, and oracle, the cheapest plan. The search for the first is expensive
- * and shared by both.
+ * Four entries of --policy are not policies but yardsticks that know the trace or part of it: static-peak, the
+ * cheapest fleet that never changes, oracle, the cheapest plan (the search for the first is expensive
+ * and shared by both), and known-mean and last-minute (testbed/fleet_bounds.c).
  *
  * struct simulation owns everything of a run; strings are borrowed from argv or live in its arena. */
 #include "simulate.h"
@@ -261,7 +261,8 @@ static int split_policies(struct simulation *s, err_t *e)
     while (str_cut(&rest, ',', &name)) {
         name = str_trim(name);
         struct fleet_policy *p = fleet_policy_new(name, &s->config);
-        if (!p && !str_eqc(name, "static-peak") && !str_eqc(name, "oracle"))
+        if (!p && !str_eqc(name, "static-peak") && !str_eqc(name, "oracle") &&
+            !str_eqc(name, "known-mean") && !str_eqc(name, "last-minute"))
             return err_set(e, EINVAL, "--policy contains \"" STR_FMT "\", but must be a list of %s",
                            STR_ARG(name), policy_names);
         fleet_policy_free(p);
@@ -377,6 +378,18 @@ static void run_oracle(struct simulation *s, struct simulate_result *result,
     fleet_plan_done(&plan);
 }
 
+/* A plan with limited knowledge. Where none attains the goal: the best static fleet, as for the oracle. */
+static void run_bound(struct simulation *s, struct simulate_result *result, enum fleet_bound kind,
+                      const struct fleet_hooks *hooks)
+{
+    struct fleet_plan plan = fleet_find_bound(&s->config, s->report.trace, kind);
+    if (plan.replicas)
+        result->score = fleet_run_plan(&s->config, s->report.trace, &plan, hooks, &result->course);
+    else
+        result->score = best_static(s)->score;
+    fleet_plan_done(&plan);
+}
+
 static void run_static_peak(struct simulation *s, struct simulate_result *result,
                             const struct fleet_hooks *hooks)
 {
@@ -401,6 +414,11 @@ static void run_policies(struct simulation *s, const struct fleet_hooks *hooks)
         }
         if (str_eqc(s->policies[i], "oracle")) {
             run_oracle(s, result, hooks);
+            continue;
+        }
+        bool known = str_eqc(s->policies[i], "known-mean");
+        if (known || str_eqc(s->policies[i], "last-minute")) {
+            run_bound(s, result, known ? FLEET_KNOWN_MEAN : FLEET_LAST_MINUTE, hooks);
             continue;
         }
         struct fleet_policy *policy = fleet_policy_new(s->policies[i], &s->config);

@@ -192,7 +192,7 @@ struct fleet_score fleet_run_plan(const struct fleet_config *config, struct flee
 {
     int initial[FLEET_VARIANTS_MAX] = { 0 };
     struct fleet_policy *policy = fleet_policy_plan_new(
-        &(struct policy_plan){ plan->variant, FLEET_GRID_S, plan->replicas, plan->n });
+        &(struct policy_plan){ plan->variant, plan->step_s, plan->replicas, plan->n });
     initial[plan->variant] = plan->replicas[0];
     struct fleet_score score = fleet_simulate(&(struct fleet_run){ .config = config,
                                                                    .trace = trace,
@@ -213,7 +213,7 @@ static void search_price(const struct oracle *o, struct fleet_plan *best, double
     double low = 1e-4, high = 1e3;
     for (int i = 0; i < PRICES; i++) {
         double price = sqrt(low * high);
-        struct fleet_plan candidate = { o->variant, order, o->steps };
+        struct fleet_plan candidate = { o->variant, order, o->steps, FLEET_GRID_S };
         plan_for_price(o, price, plan);
         order_ahead(o, plan, order);
         struct fleet_score score = fleet_run_plan(o->config, o->trace, &candidate, NULL, NULL);
@@ -236,7 +236,7 @@ static struct fleet_plan search_variant(const struct oracle *base, const struct 
 {
     struct oracle o = *base;
     size_t v = o.variant = fixed->variant;
-    struct fleet_plan best = { v, NULL, o.steps };
+    struct fleet_plan best = { v, NULL, o.steps, FLEET_GRID_S };
     o.most = MIN(MIN(o.config->variants[v].max, REPLICAS_MAX), 2 * fixed->replicas[v] + 4);
     o.miss = mem_zero(o.steps * (size_t)(o.most + 1), sizeof(*o.miss));
     if (fill_table(&o)) {

@@ -35,10 +35,16 @@ struct fleet_plan {
     size_t variant;
     int *replicas; /* owned, wanted in each step of the grid; NULL: no plan attains the goal */
     size_t n;
+    int step_s; /* of the grid */
 };
 struct fleet_plan fleet_find_oracle(const struct fleet_config *config, struct fleet_trace trace,
                                     const struct fleet_static *best_static,
                                     const struct fleet_hooks *hooks);
+
+/* The cheapest plan with limited knowledge: see fleet_bounds.c. */
+enum fleet_bound { FLEET_KNOWN_MEAN, FLEET_LAST_MINUTE };
+struct fleet_plan fleet_find_bound(const struct fleet_config *config, struct fleet_trace trace,
+                                   enum fleet_bound kind);
 void fleet_plan_done(struct fleet_plan *plan);
 struct fleet_score fleet_run_plan(const struct fleet_config *config, struct fleet_trace trace,
                                   const struct fleet_plan *plan, const struct fleet_hooks *hooks,

@@ -76,7 +76,7 @@ static const struct policy_kind kinds[] = {
 
 const char policy_names[] =
     "slo, need, 2026, seed, v2, need-direct, 2026-direct, v2-direct, v2-taught, queue-model, hpa-running, hpa-kv, "
-    "hpa-queue, keda, static, static-peak, oracle";
+    "hpa-queue, keda, static, static-peak, known-mean, last-minute, oracle";
 
 struct fleet_policy *fleet_policy_new(str name, const struct fleet_config *config)
 {

@@ -63,6 +63,13 @@ def the_oracle_is_cheapest(flyball, _):
     assert oracle["attainedPercent"] >= 99, out
 
 
+def knowledge_is_worth_money(flyball, _):
+    out, _ = usual(flyball, "--policy", "oracle,known-mean,last-minute", "-o", "json")
+    oracle, mean, follow = json.loads(out)["policies"]
+    assert mean["attainedPercent"] >= 99 and follow["attainedPercent"] >= 99, out
+    assert oracle["cost"] * 0.97 < mean["cost"] < follow["cost"], out  # the oracle's grid is twice as wide
+
+
 def same_seed_gives_same_bytes(flyball, _):
     runs = [usual(flyball, "--policy", "slo,need,keda", "--explain") for _ in range(2)]
     assert runs[0] == runs[1]
@@ -254,7 +261,8 @@ def a_terminal_shows_progress(flyball, _):
 
 def odd_traces_run(flyball, folder):
     path = folder / "odd.csv"
-    everything = "slo,need,2026,seed,v2,v2-taught,queue-model,hpa-running,hpa-kv,hpa-queue,keda,static,static-peak,oracle"
+    everything = "slo,need,2026,seed,v2,v2-taught,queue-model,hpa-running,hpa-kv,hpa-queue,keda,static,static-peak,oracle," \
+        "known-mean,last-minute"
     for text in ("0,10,10\n", "0,0,0\n", "0,1048576,1048576\n", "5,100,10\n" * 300,
                  "0,100,10\n200000,100,10\n", "".join("%d,2000,1\n" % i for i in range(400))):
         path.write_text(text)
@@ -332,7 +340,7 @@ def help_says_what_is_taken(flyball, _):
 def main():
     tap = Tap()
     with tempfile.TemporaryDirectory() as folder:
-        for case in (json_has_one_object_per_policy, the_oracle_is_cheapest, same_seed_gives_same_bytes,
+        for case in (json_has_one_object_per_policy, the_oracle_is_cheapest, knowledge_is_worth_money, same_seed_gives_same_bytes,
                      formats_are_equal, explain_prints_every_decision, svg_is_well_formed,
                      history_is_known_at_the_start, the_llm_scenario_attains_and_does_not_flap,
                      initial_replicas_are_taken, a_terminal_shows_progress, odd_traces_run, an_unattainable_goal_is_no_error,
