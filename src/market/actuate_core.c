@@ -159,6 +159,7 @@ static int split_targets(struct arena *a, const struct actuate_input *in, int64_
     int r = resize_split(limit, request, shares, in->pod.n, e);
     if (r < 0)
         return r;
+    actuate_keep_memory(&in->pod);
     for (size_t i = 0; i < in->pod.n; i++) {
         struct actuate_container *c = &in->pod.containers[i];
         c->target_limit = c->fixed ? c->limit_milli : shares[i].limit_milli;
@@ -172,6 +173,7 @@ static int split_targets(struct arena *a, const struct actuate_input *in, int64_
 /* A limit that was added cannot be removed again; a very large one has the same effect. */
 static void target_originals(const struct actuate_pod *pod)
 {
+    actuate_restore_memory(pod);
     for (size_t i = 0; i < pod->n; i++) {
         struct actuate_container *c = &pod->containers[i];
         c->target_request =
@@ -197,10 +199,11 @@ static bool target_admitted(const struct actuate_pod *pod)
         c->target_request = request;
         c->target_limit = c->now_limit;
     }
-    return true;
+    return actuate_admit_memory(pod);
 }
 
-static bool spec_is_target(const struct actuate_pod *pod)
+/* Is the CPU of the spec what the node admitted? Then a refusal concerns the memory. */
+static bool is_cpu_admitted(const struct actuate_pod *pod)
 {
     for (size_t i = 0; i < pod->n; i++) {
         const struct actuate_container *c = &pod->containers[i];
@@ -208,6 +211,16 @@ static bool spec_is_target(const struct actuate_pod *pod)
             return false;
     }
     return true;
+}
+
+static bool spec_is_target(const struct actuate_pod *pod)
+{
+    for (size_t i = 0; i < pod->n; i++) {
+        const struct actuate_container *c = &pod->containers[i];
+        if (!actuate_memory_is_target(c))
+            return false;
+    }
+    return is_cpu_admitted(pod);
 }
 
 static int64_t target_limit(const struct actuate_pod *pod)
@@ -232,7 +245,8 @@ static bool is_enacted(const struct actuate_pod *pod)
     for (size_t i = 0; i < pod->n; i++) {
         const struct actuate_container *c = &pod->containers[i];
         bool request = c->request_milli == c->now_request || c->request_milli == c->allocated_milli;
-        if (c->limit_milli != c->now_limit || (c->request_milli >= 0 && !request))
+        if (c->limit_milli != c->now_limit || (c->request_milli >= 0 && !request) ||
+            !actuate_memory_is_enacted(c))
             return false;
     }
     return true;
@@ -293,9 +307,11 @@ static struct actuate_plan withdraw_resize(struct arena *a, const struct actuate
                   arena_printf(a,
                                "the node had no room for 60 s; the resize was withdrawn: " STR_FMT,
                                STR_ARG(pod->pending_message)));
-    plan.infeasible_milli = infeasible ? actuate_spec_limit(pod) : 0;
     plan.wake_ns = infeasible ? ACTUATE_INFEASIBLE_NS : ACTUATE_REFUSED_NS;
-    return target_admitted(pod) && !spec_is_target(pod) ? plan_patch(plan, in) : plan;
+    bool known = target_admitted(pod), differs = known && !spec_is_target(pod);
+    plan.memory_refused = differs && is_cpu_admitted(pod);
+    plan.infeasible_milli = infeasible && !plan.memory_refused ? actuate_spec_limit(pod) : 0;
+    return differs ? plan_patch(plan, in) : plan;
 }
 
 /* The spec equals the targets: evaluates the PodResizePending condition, then the progress. */
@@ -469,12 +485,41 @@ static struct resize_step bound_step(struct arena *a, const struct actuate_input
     return resize_step_check(a, actuate_spec_limit(&in->pod), limit, -1);
 }
 
+/* Memory goes before CPU: a container that is about to be killed cannot wait. It starts when
+ * nothing else is under way. Returns whether `ret` is the step. */
+static bool follow_memory(struct arena *a, const struct actuate_input *in, struct actuate_plan *ret)
+{
+    const struct actuate_pod *pod = &in->pod;
+    if (in->now_ns < in->memory.memory_until_ns || pod->pending.n || pod->progressing ||
+        !is_enacted(pod) || !actuate_target_memory(pod))
+        return false;
+    for (size_t i = 0; i < pod->n; i++) {
+        struct actuate_container *c = &pod->containers[i];
+        c->target_request = c->request_milli;
+        c->target_limit = c->limit_milli;
+    }
+    if (must_wait(a, in, 0, ret))
+        return true;
+    *ret = make_verdict(ACTUATE_PENDING, in->dry_run ? "DryRun" : "Applying",
+                        in->dry_run ? S("dry run: the memory would change")
+                                    : S("sending the resize of memory"));
+    if (in->dry_run && in->memory.dry_run_done)
+        return true;
+    ret->record_originals = !in->dry_run && !in->memory.has_originals;
+    ret->wake_ns = in->dry_run ? 0 : STEP_COOLDOWN_NS;
+    *ret = plan_patch(*ret, in);
+    ret->of_memory = true;
+    return true;
+}
+
 /* The pod takes part in the market: brings it towards the spec. */
 static struct actuate_plan follow_spec(struct arena *a, const struct actuate_input *in)
 {
     int64_t limit = 0, request = 0;
     struct actuate_plan plan;
     err_t e;
+    if (follow_memory(a, in, &plan))
+        return plan;
     if (read_desired(in, &limit, &request, &e) < 0 || split_targets(a, in, limit, request, &e) < 0)
         return make_verdict(ACTUATE_FAILED, "InvalidDesiredCPU", arena_str(a, str_c(e.text)));
     if (spec_is_target(&in->pod))
@@ -528,36 +573,8 @@ struct actuate_plan actuate_decide(struct arena *a, const struct actuate_input *
     else
         plan = follow_spec(a, in);
     sum_in_force(pod, &plan);
+    int64_t left = in->memory.memory_until_ns - in->now_ns;
+    if (left > 0 && (!plan.wake_ns || left < plan.wake_ns))
+        plan.wake_ns = left;
     return plan;
-}
-
-/* ---- the patch */
-
-static void set_amount(struct arena *a, struct json *container, const char *kind, int64_t milli)
-{
-    if (milli < 0)
-        return;
-    char text[QUANTITY_TEXT_MAX];
-    struct quantity q = quantity_of(milli, -3, QUANTITY_DECIMAL);
-    json_set_str(a, json_make(a, container, "resources", kind, NULL), "cpu",
-                 quantity_text(&q, text));
-}
-
-struct json *actuate_patch(struct arena *a, const struct actuate_pod *pod)
-{
-    struct json *body = json_new_obj(a), *spec = json_make(a, body, "spec", NULL);
-    for (size_t i = 0; i < pod->n; i++) {
-        const struct actuate_container *c = &pod->containers[i];
-        if (c->request_milli == c->target_request && c->limit_milli == c->target_limit)
-            continue;
-        str list_name = c->sidecar ? S("initContainers") : S("containers");
-        struct json *list = json_get_str(spec, list_name), *one = json_new_obj(a);
-        if (!list)
-            json_set(a, spec, list_name, list = json_new_arr(a));
-        json_set_str(a, one, "name", c->name);
-        set_amount(a, one, "limits", c->target_limit);
-        set_amount(a, one, "requests", c->target_request);
-        json_push(a, list, one);
-    }
-    return body;
 }

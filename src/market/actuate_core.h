@@ -15,6 +15,11 @@
 
 #include "resize_core.h"
 
+/* Memory of one container, in thousandths of a byte as quantities are kept; -1: none. */
+struct actuate_bytes {
+    int64_t request, limit;
+};
+
 struct actuate_container {
     str name;
     bool sidecar;                             /* an init container with restartPolicy Always */
@@ -24,6 +29,13 @@ struct actuate_container {
     int64_t allocated_milli;                  /* request the node admitted; -1: not reported */
     int64_t original_request, original_limit; /* -1: it had none */
     int64_t target_request, target_limit;     /* output; valid if the plan patches */
+    struct actuate_bytes memory;              /* of the spec */
+    struct actuate_bytes memory_now;          /* admitted request, limit in force */
+    struct actuate_bytes memory_original;     /* before the first resize */
+    struct actuate_bytes memory_desired;      /* of the allocation; limit 0: leave it alone */
+    struct actuate_bytes memory_target;       /* output; valid if the plan patches */
+    bool memory_fixed;                        /* a change of memory would restart it */
+    bool memory_shrink;                       /* its limit may be lowered */
 };
 
 struct actuate_pod {
@@ -51,6 +63,7 @@ struct actuate_memory {
     int64_t attempted_ns;        /* wall clock of the last attempt, successful or not; 0: never */
     int64_t infeasible_milli;    /* a limit that the node rejected as infeasible; 0: none */
     int64_t infeasible_until_ns; /* wall clock; then it may be tried again */
+    int64_t memory_until_ns;     /* wall clock: the node refused the desired memory until then */
     str refusal_reason,
         refusal_message; /* the current spec has Failed with these; "": it has not */
     bool dry_run_done;   /* the current spec was already sent as a dry run */
@@ -75,6 +88,8 @@ struct actuate_plan {
     const char *reason;
     str message;
     bool patch;            /* send the containers' targets: see actuate_patch() */
+    bool of_memory;        /* the patch changes memory, not CPU */
+    bool memory_refused;   /* the node refused it: to be recorded */
     bool record_originals; /* record the originals in the status before sending */
     bool delete_originals; /* they are restored: remove them from the status */
     bool verified;         /* the desired resources are in force */
@@ -89,6 +104,15 @@ struct actuate_plan {
 #define ACTUATE_REFUSED_NS INT64_C(120000000000)    /* then it is tried again */
 #define ACTUATE_INFEASIBLE_NS INT64_C(600000000000) /* the same after Infeasible */
 #define ACTUATE_UNLIMITED_MILLI INT64_C(256000) /* instead of no limit: a limit cannot be removed */
+
+/* actuate_memory_core.c. Memory and CPU never share a patch, because the kubelet admits a resize
+ * whole or not at all; what the node refused is withdrawn for both. */
+void actuate_keep_memory(const struct actuate_pod *pod);   /* targets := spec */
+bool actuate_target_memory(const struct actuate_pod *pod); /* := desired; false: nothing to do */
+void actuate_restore_memory(const struct actuate_pod *pod);
+bool actuate_admit_memory(const struct actuate_pod *pod); /* := admitted; false: not reported */
+bool actuate_memory_is_target(const struct actuate_container *c);
+bool actuate_memory_is_enacted(const struct actuate_container *c);
 
 /* Decides the next step. Writes the targets into the containers; messages live in the arena. */
 struct actuate_plan actuate_decide(struct arena *a, const struct actuate_input *in);

@@ -216,6 +216,11 @@ int cgroup_open(const struct cgroup_tree *tree, str path, struct cgroup **ret, e
     return 0;
 }
 
+const char *cgroup_path(const struct cgroup *g)
+{
+    return g->path;
+}
+
 void cgroup_close(struct cgroup *g)
 {
     if (!g)

@@ -21,6 +21,7 @@ struct cgroup;
 /* `path` is relative to the tree's root: "kubepods/pod1234". */
 int cgroup_open(const struct cgroup_tree *tree, str path, struct cgroup **ret, err_t *e);
 void cgroup_close(struct cgroup *g);
+const char *cgroup_path(const struct cgroup *g); /* relative to the tree's root */
 
 /* Updates `total`, the result of the last reading (`{0}` before the first). -ENODEV or -ENOENT:
  * the cgroup no longer exists. */

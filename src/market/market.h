@@ -18,8 +18,10 @@
  *   forecast_core    a pod's demand in the near future
  *   demand_core      usage and throttling between two readings of the kernel's counters
  *   latency_core     a latency objective as bargaining power
+ *   memory_core      one container's memory; memory_track_core: its past, and a round of the node
  *   resize_core      what may be patched into a running pod: QoS class, steps, exact splits
  *   actuate_core     the controller's step: desired and observed CPU in, patch and status out
+ *                    (actuate_memory_core: the memory of the same patch)
  *   compat_core      the same steps exactly as MBCAS computes them, for side-by-side runs
  *   market_spec      configuration: every key of ConfigMap and environment, validated
  *

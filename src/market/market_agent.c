@@ -124,6 +124,7 @@ static void on_tick(void *context)
 {
     struct market_agent *a = context;
     ask_latencies(a);
+    market_agent_read_memory(a);
     if (a->rounded)
         malloc_trim(0);
     a->rounded = false;

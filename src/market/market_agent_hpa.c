@@ -6,10 +6,11 @@
 #include "boost_core.h"
 #include "milli.h"
 
-/* The highest target of the HPA's metrics that divide by the CPU request; 0: none does. */
-static int64_t highest_target(const struct agent_hpa_record *hpa)
+/* The highest target of the HPA's metrics that divide by the request; 0: none does. */
+static int64_t highest_target(const struct agent_hpa_record *hpa, str resource)
 {
-    int64_t highest = hpa->metrics.n ? 0 : HPA_TARGET_DEFAULT;
+    bool by_default = !hpa->metrics.n && str_eqc(resource, "cpu");
+    int64_t highest = by_default ? HPA_TARGET_DEFAULT : 0;
     for (size_t i = 0; i < hpa->metrics.n; i++) {
         const struct agent_hpa_metric *m = &hpa->metrics.at[i];
         bool of_container = str_eqc(m->type, "ContainerResource");
@@ -19,7 +20,7 @@ static int64_t highest_target(const struct agent_hpa_record *hpa)
             .target_type = of_container ? m->container_target : m->target,
             .percent = of_container ? m->container_percent : m->percent,
         };
-        if (hpa_peace_divides(&metric, S("cpu")))
+        if (hpa_peace_divides(&metric, resource))
             highest = MAX(highest, hpa_peace_target(&metric));
     }
     return highest;
@@ -27,7 +28,7 @@ static int64_t highest_target(const struct agent_hpa_record *hpa)
 
 /* Keeps the HPA of this target with the highest utilization target. */
 static void consider_owner(const struct market_agent *a, const struct agent_pod_record *pod,
-                           str kind, str name, struct hpa_divisor *best)
+                           str kind, str name, str resource, struct hpa_divisor *best)
 {
     const struct agent_hpa_record *hpa;
     if (!name.n)
@@ -35,7 +36,7 @@ static void consider_owner(const struct market_agent *a, const struct agent_pod_
     cache_each_in(hpa, a->hpas, AGENT_HPAS_BY_TARGET, name) {
         if (!str_eq(hpa->meta.ns, pod->meta.ns) || !str_eq(hpa->target_kind, kind))
             continue;
-        int64_t target = highest_target(hpa);
+        int64_t target = highest_target(hpa, resource);
         if (target > best->target_percent)
             *best = (struct hpa_divisor){ .name = hpa->meta.name,
                                           .target_percent = target,
@@ -43,13 +44,26 @@ static void consider_owner(const struct market_agent *a, const struct agent_pod_
     }
 }
 
+static struct hpa_divisor find_divisor(const struct market_agent *a,
+                                       const struct agent_pod_record *r, str resource)
+{
+    struct hpa_divisor best = { 0 };
+    consider_owner(a, r, r->owner_kind, r->owner_name, resource, &best);
+    consider_owner(a, r, S("Deployment"), market_agent_pod_deployment(r), resource, &best);
+    return best;
+}
+
+bool market_agent_is_divided(const struct market_agent *a, const struct agent_pod_record *pod,
+                             str resource)
+{
+    return find_divisor(a, pod, resource).target_percent > 0;
+}
+
 struct hpa_peace_result market_agent_peace(const struct market_agent *a,
                                            const struct agent_pod *pod, str *ret_hpa)
 {
     const struct agent_pod_record *r = pod->record;
-    struct hpa_divisor best = { 0 };
-    consider_owner(a, r, r->owner_kind, r->owner_name, &best);
-    consider_owner(a, r, S("Deployment"), market_agent_pod_deployment(r), &best);
+    struct hpa_divisor best = find_divisor(a, r, S("cpu"));
     struct hpa_peace_pod input = { .original_request_milli = pod->original_request_milli,
                                    .desired_limit_milli = pod->sampled.market.limit_milli,
                                    .move = str_eqc(a->config.market.hpa_peace, "move") };

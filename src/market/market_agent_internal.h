@@ -10,6 +10,7 @@
 #include "market_agent_config.h"
 #include "market_agent_metrics.h"
 #include "market_agent_pod.h"
+#include "memory_track_core.h"
 #include "qtable_store.h"
 #include "sampler.h"
 
@@ -21,6 +22,29 @@ struct agent_objective { /* latency objective of a pod */
     struct latency_state state;
 };
 
+struct agent_memory_container { /* the memory of one container */
+    struct memory_track track;
+    int64_t oom_kills, stalled_usec, read_usec; /* of the last reading; read_usec 0: none */
+    int64_t oom_ns;                             /* wall clock of the last kill by the status */
+    int64_t desired_limit, desired_request;     /* bytes; limit 0: nothing was decided yet */
+    bool shrink, swap;
+    const char *reason; /* of the last decision */
+};
+
+struct agent_memory {
+    int64_t refused_until_ns; /* wall clock; 0: the node refused nothing */
+    bool changed;             /* and not written yet */
+    size_t n;
+    struct agent_memory_container at[]; /* in the order of the pod's containers, then sidecars */
+};
+
+struct agent_memory_sum { /* of a pod's containers */
+    bool is_known;
+    int64_t working_set, need, limit, request;
+    double psi; /* -1: unknown */
+    const char *reason;
+};
+
 struct agent_pod {          /* one pod in the market */
     struct set_node by_uid; /* in market_agent.by_uid */
     bool seen;              /* found by the current sync */
@@ -28,6 +52,7 @@ struct agent_pod {          /* one pod in the market */
     const struct agent_pod_record *record; /* holds a reference */
     struct agent_objective *objective;     /* owned; NULL: none */
     struct agent_changes *changes;         /* owned; NULL: no limit was requested yet */
+    struct agent_memory *memory;           /* owned; NULL: memoryManagement is off */
     int64_t written_ns;                    /* monotonic time of the last write; 0: never */
     int64_t priced_ns;                     /* the same for the price */
     int64_t infeasible_until_ns;           /* wall clock; 0: no end */
@@ -58,15 +83,23 @@ struct market_agent {
     struct qtable_store *qtables;
     struct latency *latency;
     struct agent_metrics metrics;
-    int64_t reserved_milli; /* requests of the pods that do not take part */
-    double price;           /* published: the same for all pods of the node */
-    int64_t short_ns;       /* monotonic: when growth last had to wait for other pods to shrink */
+    int64_t reserved_milli;    /* requests of the pods that do not take part */
+    int64_t reserved_bytes;    /* the same of memory */
+    struct memory_node memory; /* of the last round */
+    int64_t memory_ns;         /* monotonic time of it; 0: none */
+    double price;              /* published: the same for all pods of the node */
+    int64_t short_ns; /* monotonic: when growth last had to wait for other pods to shrink */
     uint64_t seed, counted_errors;
     bool dirty;   /* pods or the node changed: sync all of them */
     bool reload;  /* the configuration changed */
     bool rounded; /* a slow round ran in this tick */
     bool running; /* the caches are synced and the Q-tables loaded */
 };
+
+static inline struct agent_pod *market_agent_at(const struct market_agent *a, size_t i)
+{
+    return container_of(sampler_at(a->sampler, i), struct agent_pod, sampled);
+}
 
 struct agent_pod *market_agent_find_pod(struct market_agent *a, str ns, str name);
 
@@ -82,6 +115,17 @@ int market_agent_load_config(struct market_agent *a, err_t *e);
 void market_agent_apply_guarantees(const struct market_agent *a, struct agent_pod *pod);
 struct hpa_peace_result market_agent_peace(const struct market_agent *a,
                                            const struct agent_pod *pod, str *ret_hpa);
+
+/* Does an HPA divide by the pod's request of this resource? */
+bool market_agent_is_divided(const struct market_agent *a, const struct agent_pod_record *pod,
+                             str resource);
+
+/* market_agent_memory.c: memory of the node's pods */
+void market_agent_read_memory(struct market_agent *a); /* at each tick */
+struct json *market_agent_desired_memory(struct arena *a,
+                                         const struct agent_pod *pod);                 /* or NULL */
+struct json *market_agent_memory_status(struct arena *a, const struct agent_pod *pod); /* or NULL */
+struct agent_memory_sum market_agent_sum_memory(const struct agent_pod *pod);
 
 /* market_agent_status.c: what the agent writes into the status of a PodAllocation */
 struct json *market_agent_make_status(struct arena *arena, const struct market_agent *a,

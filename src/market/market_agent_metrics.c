@@ -100,6 +100,26 @@ static void show_pressure(const struct agent_pod *pod, struct metric_view *view,
     view->value = (double)pod->sampled.pressure;
 }
 
+static void show_working_set(const struct agent_pod *pod, struct metric_view *view, uint64_t *room)
+{
+    (void)room;
+    struct agent_memory_sum sum = market_agent_sum_memory(pod);
+    view->value = sum.is_known ? (double)sum.working_set : -1;
+}
+
+static void show_memory_need(const struct agent_pod *pod, struct metric_view *view, uint64_t *room)
+{
+    (void)room;
+    struct agent_memory_sum sum = market_agent_sum_memory(pod);
+    view->value = sum.is_known ? (double)sum.need : -1;
+}
+
+static void show_memory_psi(const struct agent_pod *pod, struct metric_view *view, uint64_t *room)
+{
+    (void)room;
+    view->value = market_agent_sum_memory(pod).psi;
+}
+
 static const struct {
     struct metric_spec spec;
     void (*show)(const struct agent_pod *pod, struct metric_view *view, uint64_t *room);
@@ -150,6 +170,24 @@ static const struct {
         .kind = METRIC_GAUGE,
         .labels = { "pod", "namespace" } },
       show_usage,
+      NULL },
+    { { .name = "mbcas_memory_working_set_bytes",
+        .help = "Memory in use without inactive page cache",
+        .kind = METRIC_GAUGE,
+        .labels = { "pod", "namespace" } },
+      show_working_set,
+      NULL },
+    { { .name = "mbcas_memory_need_bytes",
+        .help = "Highest working set of the last hours and days",
+        .kind = METRIC_GAUGE,
+        .labels = { "pod", "namespace" } },
+      show_memory_need,
+      NULL },
+    { { .name = "mbcas_memory_pressure_ratio",
+        .help = "Share of the last 10 s in which a task waited for memory (PSI)",
+        .kind = METRIC_GAUGE,
+        .labels = { "pod", "namespace" } },
+      show_memory_psi,
       NULL },
 };
 
@@ -241,6 +279,8 @@ void market_agent_metrics_init(struct agent_metrics *m, struct metrics *r,
                                "Seconds in which a pod below its share waited", METRIC_GAUGE);
     m->lent = single_metric(r, "mbcas_lent_millicores", "Baselines of idle pods that are lent",
                             METRIC_GAUGE);
+    m->oom_kills = single_metric(r, "mbcas_memory_oom_kills_total",
+                                 "Containers killed for lack of memory", METRIC_COUNTER);
     init_clearing(m, r);
     for (size_t i = 0; i < AGENT_POD_FAMILIES; i++) {
         m->of_pods[i] = metrics_family(r, &of_pods[i].spec);

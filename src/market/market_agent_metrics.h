@@ -6,7 +6,7 @@
 #include "../base/metrics.h"
 #include "sampler.h"
 
-enum { AGENT_POD_FAMILIES = 7, AGENT_REWARD_BUCKETS = 10, AGENT_LATENCY_BUCKETS = 8 };
+enum { AGENT_POD_FAMILIES = 10, AGENT_REWARD_BUCKETS = 10, AGENT_LATENCY_BUCKETS = 8 };
 
 struct agent_rewards { /* of one pod */
     uint32_t counts[AGENT_REWARD_BUCKETS];
@@ -21,7 +21,7 @@ struct agent_changes { /* the same, from the first requested limit on */
 
 struct agent_metrics {
     struct metric *managed, *duration, *read_errors, *refused_writes, *overcommit, *limits,
-        *requests, *victims, *lent, *iterations, *price, *lambda, *capacity;
+        *requests, *victims, *oom_kills, *lent, *iterations, *price, *lambda, *capacity;
     struct metric_family *mode, *mode_total;
     struct metric_family *of_pods[AGENT_POD_FAMILIES];
 };

@@ -17,6 +17,13 @@ enum { NAME_BYTES_MAX = 253, HASH_CHARS = 12 };
 
 static const struct field container_fields[] = {
     { "name", F_SUM, offsetof(struct agent_container, name_sum) },
+    { "name", F_WORD, offsetof(struct agent_container, name) },
+    { "resources.requests.memory", F_MILLI, offsetof(struct agent_container, memory_request),
+      .otherwise = -1 },
+    { "resources.limits.memory", F_MILLI, offsetof(struct agent_container, memory_limit),
+      .otherwise = -1 },
+    { "resizePolicy[resourceName=memory].restartPolicy", F_IS,
+      offsetof(struct agent_container, memory_restarts), .text = "RestartContainer" },
     { "resources.requests.cpu", F_MILLI, offsetof(struct agent_container, request_milli),
       .otherwise = -1 },
     { "resources.limits.cpu", F_MILLI, offsetof(struct agent_container, limit_milli),
@@ -32,6 +39,15 @@ static const struct field status_fields[] = {
       .otherwise = -1 },
     { "allocatedResources.cpu", F_MILLI, offsetof(struct agent_container_status, admitted_milli),
       .otherwise = -1 },
+    { "resources.limits.memory", F_MILLI, offsetof(struct agent_container_status, memory_limit),
+      .otherwise = -1 },
+    { "allocatedResources.memory", F_MILLI,
+      offsetof(struct agent_container_status, memory_admitted), .otherwise = -1 },
+    { "containerID", F_SUM, offsetof(struct agent_container_status, id_sum) },
+    { "lastState.terminated.finishedAt", F_TIME,
+      offsetof(struct agent_container_status, ended_ns) },
+    { "lastState.terminated.reason", F_IS, offsetof(struct agent_container_status, oom_killed),
+      .text = "OOMKilled" },
 };
 
 static const struct fields containers = { sizeof(struct agent_container), container_fields,
@@ -62,6 +78,8 @@ static const struct field pod_fields[] = {
     { "metadata.annotations[\"" MARKET_MIN_CPU "\"]", F_WORD, POD(min_cpu) },
     { "metadata.annotations[\"" MARKET_MAX_CPU "\"]", F_WORD, POD(max_cpu) },
     { "metadata.annotations[\"" MARKET_ELASTIC "\"]", F_IS, POD(elastic), .text = "true" },
+    { "metadata.annotations[\"" MARKET_MEMORY_SHRINK "\"]", F_IS, POD(memory_shrink),
+      .text = "true" },
     { "metadata.annotations[\"" MARKET_HPA "\"]", F_WORD, POD(hpa) },
     { "metadata.annotations[\"" MARKET_STARTUP_BOOST "\"]", F_WORD, POD(startup_boost) },
     { "status.startTime", F_TIME, POD(started_ns) },
@@ -80,6 +98,10 @@ static const struct field pod_fields[] = {
 
 static const struct field node_fields[] = {
     { "status.allocatable.cpu", F_MILLI, offsetof(struct agent_node_record, allocatable_milli) },
+    { "status.allocatable.memory", F_MILLI,
+      offsetof(struct agent_node_record, allocatable_memory) },
+    { "status.nodeInfo.kubeletVersion", F_WORD,
+      offsetof(struct agent_node_record, kubelet_version) },
 };
 
 static const struct field config_fields[] = {
@@ -125,6 +147,7 @@ static const struct field allocation_fields[] = {
     { "spec.desiredCPURequest", F_MILLI, ALLOCATION(request_milli) },
     { "status.infeasibleCPULimit", F_MILLI, ALLOCATION(infeasible_milli) },
     { "status.infeasibleUntil", F_TIME, ALLOCATION(infeasible_until_ns) },
+    { "status.memoryRefusedUntil", F_TIME, ALLOCATION(memory_refused_until_ns) },
     { "status.shadowPriceCPU", F_REAL, ALLOCATION(price), .otherwise = -1 },
     { "status.originalResources", F_LIST, ALLOCATION(originals), .of = &originals },
 };
@@ -311,6 +334,8 @@ struct agent_pod_view market_agent_pod_view(const struct agent_pod_record *r, st
         view.max_milli = resize_limit_within(&room, view.max_milli);
     bool over = r->succeeded || r->failed;
     view.reserved_milli = view.exclusion == AGENT_TAKES_PART || over ? 0 : view.request_milli;
+    for (size_t i = 0; view.exclusion != AGENT_TAKES_PART && !over && i < r->containers.n; i++)
+        view.reserved_bytes += MAX(r->containers.at[i].memory_request, (int64_t)0) / 1000;
     return view;
 }
 

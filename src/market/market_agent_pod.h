@@ -11,19 +11,27 @@
 #define MARKET_TARGET_LATENCY "mbcas.io/target-latency-ms" /* annotation, a number */
 #define MARKET_ELASTIC "mbcas.io/elastic"             /* annotation, "true": its work can wait */
 #define MARKET_HPA "mbcas.io/hpa"                     /* annotation, "hold" or "move" */
+#define MARKET_MEMORY_SHRINK "mbcas.io/memory-shrink" /* annotation, "true": limits may fall */
 #define MARKET_STARTUP_BOOST "mbcas.io/startup-boost" /* annotation: see boost_core.h */
 
 struct agent_container {
-    uint64_t name_sum;                  /* matches spec and status */
-    int64_t request_milli, limit_milli; /* -1: none */
-    bool sidecar;                       /* an init container with restartPolicy Always */
-    bool restarts;                      /* a resize restarts it */
+    uint64_t name_sum; /* matches spec and status */
+    str name;
+    int64_t request_milli, limit_milli;   /* -1: none */
+    bool sidecar;                         /* an init container with restartPolicy Always */
+    bool restarts;                        /* a resize restarts it */
+    bool memory_restarts;                 /* the same, of memory */
+    int64_t memory_request, memory_limit; /* thousandths of a byte; -1: none */
 };
 
 struct agent_container_status {
     uint64_t name_sum;
-    int64_t limit_milli;    /* in force; -1: not reported */
-    int64_t admitted_milli; /* request that the node admitted; -1: not reported */
+    int64_t limit_milli;                   /* in force; -1: not reported */
+    int64_t admitted_milli;                /* request that the node admitted; -1: not reported */
+    int64_t memory_limit, memory_admitted; /* the same, in thousandths of a byte */
+    uint64_t id_sum;                       /* of the container's id with its runtime */
+    int64_t ended_ns;                      /* wall clock of its last end; 0: none */
+    bool oom_killed;                       /* that was for lack of memory */
 };
 
 struct agent_pod_record {
@@ -35,7 +43,7 @@ struct agent_pod_record {
     bool unskipped;                 /* takes part although it is Guaranteed */
     bool may_restart;     /* a resize may restart containers; otherwise these are not resized */
     str min_cpu, max_cpu; /* annotations, not validated; "": none */
-    bool elastic;
+    bool elastic, memory_shrink;
     str hpa, startup_boost;
     int64_t started_ns, ready_ns; /* wall clock; 0: unknown */
     bool ready;                   /* since ready_ns */
@@ -47,7 +55,9 @@ struct agent_pod_record {
 
 struct agent_node_record {
     struct record meta;
-    int64_t allocatable_milli; /* 0: unknown */
+    int64_t allocatable_milli;  /* 0: unknown */
+    int64_t allocatable_memory; /* thousandths of a byte; 0: unknown */
+    str kubelet_version;        /* "v1.34.2" */
 };
 
 struct agent_config_record { /* of the ConfigMap */
@@ -66,6 +76,7 @@ struct agent_allocation_record { /* a PodAllocation, in the namespace of its pod
     int64_t limit_milli, request_milli; /* desired; 0: none, or invalid */
     int64_t infeasible_milli;           /* 0: none */
     int64_t infeasible_until_ns;        /* wall clock; 0: no end */
+    int64_t memory_refused_until_ns;    /* wall clock; 0: not refused */
     double price;                       /* -1: none */
     LIST(struct agent_original) originals;
 };
@@ -108,6 +119,7 @@ struct agent_pod_view {
     enum agent_exclusion exclusion;
     int64_t limit_milli, request_milli; /* in force, sum of all containers; limit 0: none */
     int64_t reserved_milli;             /* its request, if the market must leave it room */
+    int64_t reserved_bytes;             /* the same for memory */
     int64_t min_milli, max_milli;       /* of the annotations, bounded by what a resize can give */
     uint32_t problems;                  /* bits of floor_problem: invalid annotations */
     int64_t least_milli; /* of containers that must not be resized; 0: there are none */

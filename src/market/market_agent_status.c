@@ -96,6 +96,8 @@ struct json *market_agent_make_status(struct arena *arena, const struct market_a
     if (held.floor_milli)
         set_milli(arena, peace, "floor", held.floor_milli);
     json_set(arena, status, S("hpaPeace"), peace);
+    struct json *memory = market_agent_memory_status(arena, pod);
+    json_set(arena, status, S("memory"), memory ? memory : json_new_null(arena));
     json_set(arena, status, S("problems"), make_problems(arena, pod));
     return status;
 }

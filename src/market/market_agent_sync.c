@@ -74,6 +74,7 @@ static void free_pod(struct market_agent *a, struct agent_pod *pod)
     record_unref(&pod->record->meta);
     free(pod->objective);
     free(pod->changes);
+    free(pod->memory);
     free(pod);
 }
 
@@ -214,10 +215,11 @@ void market_agent_remove_all(struct market_agent *a)
 static void sync_pods(struct market_agent *a)
 {
     const struct agent_pod_record *record;
-    a->reserved_milli = 0;
+    a->reserved_milli = a->reserved_bytes = 0;
     cache_each(record, a->pods) {
         struct agent_pod_view view = market_agent_pod_view(record, a->excluded);
         a->reserved_milli += view.reserved_milli;
+        a->reserved_bytes += view.reserved_bytes;
         if (view.exclusion != AGENT_TAKES_PART)
             continue;
         struct agent_pod *pod = find_by_uid(a, record->meta.uid);

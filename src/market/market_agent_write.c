@@ -34,6 +34,8 @@ void market_agent_read_status(struct agent_pod *pod,
     pod->infeasible_milli = milli32(MAX(allocation->infeasible_milli, (int64_t)0));
     pod->infeasible_until_ns = allocation->infeasible_until_ns;
     pod->price = (float)allocation->price;
+    if (pod->memory)
+        pod->memory->refused_until_ns = allocation->memory_refused_until_ns;
     int64_t request = 0, limit = 0;
     for (size_t i = 0; i < allocation->originals.n; i++) {
         request += allocation->originals.at[i].request_milli;
@@ -138,6 +140,9 @@ static struct json *make_object(struct arena *a, const struct market_agent *agen
     json_set_str(a, spec, "nodeName", agent->node);
     json_set_str(a, spec, "desiredCPURequest", milli_text(a, desired.request_milli));
     json_set_str(a, spec, "desiredCPULimit", milli_text(a, desired.limit_milli));
+    struct json *memory = market_agent_desired_memory(a, pod);
+    if (memory)
+        json_set(a, spec, S("desiredMemory"), memory);
     json_set(a, object, S("spec"), spec);
     return object;
 }
@@ -166,6 +171,8 @@ static void on_spec_written(struct reconcile *r, const struct kube_reply *reply)
     struct agent_pod *pod = market_agent_find_pod(a, r->ns, r->name);
     if (reply->failure) {
         reconcile_fail_call(r, reply);
+        if (pod && pod->memory)
+            pod->memory->changed = true;
     } else if (pod) {
         auto_buf struct buf name = { 0 };
         market_agent_pod_allocation_name(r->ns, r->name, &name);
@@ -188,6 +195,8 @@ static void write_spec(struct reconcile *r, struct agent_pod *pod, struct amount
     }
     market_agent_pod_allocation_name(r->ns, r->name, &name);
     struct json *object = make_object(r->arena, r->context, pod, buf_str(&name), desired);
+    if (pod->memory)
+        pod->memory->changed = false;
     pod->written_milli =
         MAX(pod->written_milli,
             desired.limit_milli); /* assume that it arrives, even if the answer is lost */
@@ -263,6 +272,7 @@ struct reconciled market_agent_write(struct reconcile *r)
         remove_allocation(r, allocation);
     if (!pod || !pod->sampled.wanted_milli)
         return reconciled();
+    bool memory_changed = pod->memory && pod->memory->changed;
     if (!is_spec_current(a, allocation, pod)) {
         const struct market_pod *m = &pod->sampled.market;
         int64_t wait = write_delay(a, pod);
@@ -271,8 +281,15 @@ struct reconciled market_agent_write(struct reconcile *r)
                        (struct amounts){ pod->sampled.wanted_milli, pod->desired_request_milli });
         else if (!allocation && m->limit_milli > 0) /* show the pod while it waits */
             write_spec(r, pod, (struct amounts){ m->limit_milli, m->request_milli });
+        else if (memory_changed && allocation && allocation->limit_milli > 0) /* cannot wait */
+            write_spec(r, pod,
+                       (struct amounts){ milli32(allocation->limit_milli),
+                                         milli32(allocation->request_milli) });
         if (wait)
             return reconciled_after(wait);
+    } else if (memory_changed) {
+        write_spec(r, pod,
+                   (struct amounts){ pod->sampled.wanted_milli, pod->desired_request_milli });
     } else if (!is_price_current(a, pod)) {
         write_status(r, pod, allocation->meta.name);
     }

@@ -1,5 +1,8 @@
 /* From cached records to the input of actuate_decide(), and how much a node's limits may grow: see
- * market_turn.h. */
+ * market_turn.h.
+ *
+ * Strings are copied into the caller's arena, because records may be replaced during a turn. What the
+ * node does not report is -1, never 0: an amount of 0 can be in force. */
 #include "market_turn.h"
 
 #include "../base/quantity.h"
@@ -40,6 +43,12 @@ static void gather_container(struct arena *a, struct actuate_pod *pod,
         .allocated_milli = status ? status->allocated_milli : -1,
         .original_request = -1,
         .original_limit = -1,
+        .memory = { c->memory_request, c->memory_limit },
+        .memory_now = { status ? status->memory_allocated : -1,
+                        status ? status->memory_limit : -1 },
+        .memory_original = { -1, -1 },
+        .memory_fixed = str_eqc(c->memory_policy, "RestartContainer") &&
+                        !str_eqc(record->allow_restart, "true"),
     };
 }
 
@@ -88,6 +97,19 @@ struct actuate_pod market_gather_pod(struct arena *a, const struct market_pod_re
         gather_container(a, &pod, record, &record->containers.at[i], false);
     gather_conditions(a, &pod, record);
     return pod;
+}
+
+void market_gather_memory(struct actuate_pod *pod, const struct allocation_record *allocation)
+{
+    for (size_t i = 0; i < pod->n; i++)
+        for (size_t k = 0; k < allocation->desired_memory.n; k++) {
+            const struct market_desired_memory *m = &allocation->desired_memory.at[k];
+            struct actuate_container *c = &pod->containers[i];
+            if (!str_eq(m->container, c->name))
+                continue;
+            c->memory_desired = (struct actuate_bytes){ m->request_milli, m->limit_milli };
+            c->memory_shrink = m->shrink;
+        }
 }
 
 bool market_allocation_can_govern(const struct allocation_record *allocation,

@@ -6,12 +6,23 @@
 const struct resource market_allocation_resource = { "allocation.mbcas.io", "v1alpha1",
                                                      "podallocations", "PodAllocation", true };
 
+static const struct field memory_fields[] = {
+    { "container", F_WORD, offsetof(struct market_desired_memory, container) },
+    { "request", F_MILLI, offsetof(struct market_desired_memory, request_milli) },
+    { "limit", F_MILLI, offsetof(struct market_desired_memory, limit_milli) },
+    { "shrink", F_BOOL, offsetof(struct market_desired_memory, shrink) },
+};
+static const struct fields memory_kept = { sizeof(struct market_desired_memory), memory_fields,
+                                           countof(memory_fields) };
+
 static const struct field allocation_fields[] = {
     { "spec.namespace", F_WORD, offsetof(struct allocation_record, pod_ns) },
     { "spec.podName", F_STR, offsetof(struct allocation_record, pod_name) },
     { "spec.nodeName", F_WORD, offsetof(struct allocation_record, node) },
     { "spec.desiredCPURequest", F_STR, offsetof(struct allocation_record, desired_request) },
     { "spec.desiredCPULimit", F_STR, offsetof(struct allocation_record, desired_limit) },
+    { "spec.desiredMemory", F_LIST, offsetof(struct allocation_record, desired_memory),
+      .of = &memory_kept },
     { "metadata.generation", F_INT, offsetof(struct allocation_record, generation) },
     { "metadata.ownerReferences[kind=Pod].uid", F_STR,
       offsetof(struct allocation_record, owner_uid) },
@@ -24,9 +35,15 @@ static const struct field container_fields[] = {
       .otherwise = -1 },
     { "resources.limits.cpu", F_MILLI, offsetof(struct market_container, limit_milli),
       .otherwise = -1 },
+    { "resources.requests.memory", F_MILLI, offsetof(struct market_container, memory_request),
+      .otherwise = -1 },
+    { "resources.limits.memory", F_MILLI, offsetof(struct market_container, memory_limit),
+      .otherwise = -1 },
     { "restartPolicy", F_WORD, offsetof(struct market_container, restart_policy) },
     { "resizePolicy[resourceName=cpu].restartPolicy", F_WORD,
       offsetof(struct market_container, cpu_policy) },
+    { "resizePolicy[resourceName=memory].restartPolicy", F_WORD,
+      offsetof(struct market_container, memory_policy) },
 };
 
 static const struct field container_status_fields[] = {
@@ -37,6 +54,10 @@ static const struct field container_status_fields[] = {
       .otherwise = -1 },
     { "allocatedResources.cpu", F_MILLI, offsetof(struct market_container_status, allocated_milli),
       .otherwise = -1 },
+    { "resources.limits.memory", F_MILLI, offsetof(struct market_container_status, memory_limit),
+      .otherwise = -1 },
+    { "allocatedResources.memory", F_MILLI,
+      offsetof(struct market_container_status, memory_allocated), .otherwise = -1 },
 };
 
 static const struct fields container_kept = { sizeof(struct market_container), container_fields,

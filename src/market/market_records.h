@@ -20,11 +20,18 @@ extern const struct resource market_allocation_resource;
 #define MARKET_MOVE "mbcas.io/move"                 /* "false": never recommend to move the pod */
 #define MARKET_MIRROR "kubernetes.io/config.mirror" /* a static pod: cannot be resized */
 
+struct market_desired_memory { /* of one container; 0: none, or invalid */
+    str container;
+    int64_t request_milli, limit_milli; /* thousandths of a byte */
+    bool shrink;                        /* the limit may be lowered */
+};
+
 struct allocation_record {
     struct record meta;
     str pod_ns, pod_name;
     str node;                           /* whose agent wrote it; "": written by hand or by MBCAS */
     str desired_request, desired_limit; /* quantities, not validated */
+    LIST(struct market_desired_memory) desired_memory;
     int64_t generation;
     str owner_uid; /* of the pod it was created for; "": unknown */
     str status;    /* JSON */
@@ -32,15 +39,17 @@ struct allocation_record {
 
 struct market_container { /* of the spec */
     str name;
-    int64_t request_milli, limit_milli; /* -1: none */
-    str restart_policy;                 /* "Always" makes an init container a sidecar */
-    str cpu_policy;                     /* what a CPU resize does to it */
+    int64_t request_milli, limit_milli;   /* -1: none */
+    int64_t memory_request, memory_limit; /* thousandths of a byte; -1: none */
+    str restart_policy;                   /* "Always" makes an init container a sidecar */
+    str cpu_policy, memory_policy;        /* what a resize does to it */
 };
 
 struct market_container_status {
     str name;
-    int64_t request_milli, limit_milli; /* in force; -1: not reported */
-    int64_t allocated_milli;            /* the request the node admitted; -1: not reported */
+    int64_t request_milli, limit_milli;     /* in force; -1: not reported */
+    int64_t allocated_milli;                /* the request the node admitted; -1: not reported */
+    int64_t memory_limit, memory_allocated; /* the same for memory, in thousandths of a byte */
 };
 
 struct market_pod_record {

@@ -37,6 +37,8 @@ static bool read_originals(const struct json *list, const struct actuate_pod *po
             return false;
         c->original_request = read_milli(one, "request", -1);
         c->original_limit = read_milli(one, "limit", -1);
+        c->memory_original = (struct actuate_bytes){ read_milli(one, "memoryRequest", -1),
+                                                     read_milli(one, "memoryLimit", -1) };
     }
     return pod->n > 0;
 }
@@ -47,6 +49,12 @@ static void set_milli(struct arena *a, struct json *object, const char *field, i
         json_set_str(a, object, field, arena_printf(a, "%lldm", (long long)milli));
 }
 
+static void set_bytes(struct arena *a, struct json *object, const char *field, int64_t milli)
+{
+    if (milli >= 0)
+        json_set_str(a, object, field, arena_printf(a, "%lld", (long long)(milli / 1000)));
+}
+
 static struct json *make_originals(struct arena *a, const struct actuate_pod *pod)
 {
     struct json *list = json_new_arr(a);
@@ -55,6 +63,8 @@ static struct json *make_originals(struct arena *a, const struct actuate_pod *po
         json_set_str(a, one, "container", pod->containers[i].name);
         set_milli(a, one, "request", pod->containers[i].request_milli);
         set_milli(a, one, "limit", pod->containers[i].limit_milli);
+        set_bytes(a, one, "memoryRequest", pod->containers[i].memory.request);
+        set_bytes(a, one, "memoryLimit", pod->containers[i].memory.limit);
         json_push(a, list, one);
     }
     return list;
@@ -82,6 +92,7 @@ struct actuate_memory market_status_memory(struct arena *a, const struct json *s
         .attempted_ns = read_time(status, "lastAttemptTime"),
         .infeasible_milli = read_milli(status, "infeasibleCPULimit", 0),
         .infeasible_until_ns = read_time(status, "infeasibleUntil"),
+        .memory_until_ns = read_time(status, "memoryRefusedUntil"),
         .refusal_message = arena_str(a, json_text(json_get(status, "message"))),
         .dry_run_done = same_spec && str_eqc(json_text(json_get(status, "reason")), "DryRun"),
     };
@@ -127,6 +138,10 @@ struct json *market_status_next(struct arena *a, const struct market_status *s)
         json_del(next, S("infeasibleCPULimit"));
         json_del(next, S("infeasibleUntil"));
     }
+    if (plan->memory_refused)
+        set_time(a, next, "memoryRefusedUntil", s->now_ns + ACTUATE_INFEASIBLE_NS);
+    else if (read_time(next, "memoryRefusedUntil") <= s->now_ns)
+        json_del(next, S("memoryRefusedUntil"));
     if (plan->record_originals)
         json_set(a, next, S("originalResources"), make_originals(a, s->pod));
     if (plan->delete_originals)

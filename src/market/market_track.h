@@ -16,8 +16,9 @@ struct market_track {
     int64_t sent_milli;               /* the pod's limit in `resize` */
     int64_t patched_ns, attempted_ns; /* wall clock, in this process; 0: never */
     int64_t spec_generation, spec_ns; /* when the current spec was first seen */
-    int error_n;    /* consecutive resizes sent while the node reported an error */
-    bool unmovable; /* it will not be resized, whatever the spec */
+    int error_n;      /* consecutive resizes sent while the node reported an error */
+    bool sent_memory; /* the last resize was one of memory, and is not in force yet */
+    bool unmovable;   /* it will not be resized, whatever the spec */
     const struct allocation_record *deleted; /* reference to a deleted one whose pod is resized */
 };
 

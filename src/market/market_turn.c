@@ -99,6 +99,7 @@ static struct market_turn *gather_turn(struct reconcile *r, struct market_track 
                 .dry_run = m->dry_run,
                 .now_ns = r->now_ns },
     };
+    market_gather_memory(&turn->in.pod, allocation);
     gather_status(r, turn, allocation);
     gather_memory(r, turn);
     return turn;
@@ -142,12 +143,30 @@ static str describe_reasons(struct arena *a, const struct json *status)
                         STR_ARG(json_text(json_get(status, "mode"))));
 }
 
+static void emit_memory(struct arena *a, const struct market_turn *turn)
+{
+    static const double mib = 1000.0 * (1 << 20);
+    auto_buf struct buf text = { 0 };
+    for (size_t i = 0; i < turn->in.pod.n; i++) {
+        const struct actuate_container *c = &turn->in.pod.containers[i];
+        if (c->memory_desired.limit > 0)
+            buf_printf(&text, "%s" STR_FMT ": memory limit %.0f MiB and request %.0f MiB",
+                       text.n ? "; " : "", STR_ARG(c->name), (double)c->memory.limit / mib,
+                       (double)c->memory.request / mib);
+    }
+    buf_put(&text, S(" are in force"));
+    emit_event(turn, false, "MemoryApplied", arena_str(a, buf_str(&text)));
+}
+
 /* Emits an event if the phase, the reason or the applied limit changed. */
 static void emit_change(struct arena *a, const struct market_turn *turn, const struct json *next)
 {
     const struct actuate_plan *plan = &turn->plan;
     bool same = same_text(turn->old, next, "phase") && same_text(turn->old, next, "reason");
     bool applied = plan->verified && str_eqc(str_c(plan->reason), "Applied");
+    if (applied && turn->track->sent_memory)
+        emit_memory(a, turn);
+    turn->track->sent_memory &= !plan->verified;
     if (applied && (!same || !same_text(turn->old, next, "appliedCPULimit")))
         emit_event(turn, false, "CPUApplied",
                    arena_printf(a, "CPU limit %lldm and request %lldm are in force" STR_FMT,
@@ -280,7 +299,8 @@ static void note_refusal(struct reconcile *r, struct market_turn *turn,
                   : infeasible ? "Infeasible"
                                : "PatchError",
         .message = arena_printf(r->arena, "%s%s", reply->failure, hint),
-        .infeasible_milli = infeasible && !restoring ? desired : 0,
+        .infeasible_milli = infeasible && !restoring && !plan->of_memory ? desired : 0,
+        .memory_refused = plan->of_memory,
         .in_force_request = plan->in_force_request,
         .in_force_limit = plan->in_force_limit,
         .wake_ns = ACTUATE_REFUSED_NS,
@@ -296,7 +316,9 @@ static void note_resize(struct reconcile *r, struct market_turn *turn,
     track->error_n = str_eqc(turn->in.pod.progress, "Error") ? track->error_n + 1 : 0;
     own_write_end(&track->resize, reply, turn->pod_rv, S(""));
     track->sent_milli = plan->to_milli;
-    log_info("pod resized", KV("namespace", turn->pod_ns), KV("pod", turn->pod_name),
+    track->sent_memory = plan->of_memory;
+    log_info(plan->of_memory ? "memory of a pod resized" : "pod resized",
+             KV("namespace", turn->pod_ns), KV("pod", turn->pod_name),
              KV_INT("limit_was", plan->from_milli), KV_INT("limit", plan->to_milli),
              KV_C("why", plan->reason));
 }

@@ -39,6 +39,8 @@ struct reconciled market_reconcile(struct reconcile *r);
 
 /* NULL means "not found". Strings are copied into the arena. */
 struct actuate_pod market_gather_pod(struct arena *a, const struct market_pod_record *pod);
+/* Adds the memory that the allocation desires for each container. */
+void market_gather_memory(struct actuate_pod *pod, const struct allocation_record *allocation);
 /* May the allocation govern this pod? A writer of allocations in one namespace must not affect
  * another namespace, nor the agent of one node the pods of another. */
 bool market_allocation_can_govern(const struct allocation_record *allocation,

@@ -38,6 +38,127 @@ static void is_given_back(struct cluster *c)
     world_expect_status(c, "a", "Applied", "Excluded");
 }
 
+/* ---- memory */
+
+#define ROOMY "{limits: {cpu: 500m, memory: 64Mi}, requests: {cpu: 250m, memory: 32Mi}}"
+
+static void desire_memory(struct cluster *c, const char *request, const char *limit,
+                          const char *more)
+{
+    world_patch(c, &market_allocation_resource, "default-a", NULL,
+                arena_printf(&c->arena,
+                             "{\"spec\":{\"desiredMemory\":[{\"container\":\"app\",\"request\":"
+                             "\"%s\",\"limit\":\"%s\"%s}]}}",
+                             request, limit, more));
+    world_pass_time(c, 1);
+}
+
+/* "limit/request" of the container's memory in the pod's spec. */
+static str memory_of(struct cluster *c)
+{
+    const struct json *pod = cluster_get(c, &resource_pods, WORLD_NS, "a");
+    const struct json *r =
+        json_get(json_item(json_at(pod, "spec", "containers", NULL), 0), "resources");
+    return arena_printf(&c->arena, STR_FMT "/" STR_FMT,
+                        STR_ARG(json_text(json_at(r, "limits", "memory", NULL))),
+                        STR_ARG(json_text(json_at(r, "requests", "memory", NULL))));
+}
+
+static void start_with_memory(struct cluster *c)
+{
+    world_start_with_pod(c, POD("a", "", ROOMY));
+    world_set_desired(c, "a", "250m", "500m");
+    world_pass_time(c, 6);
+}
+
+static void memory_grows_before_cpu_and_in_a_patch_of_its_own(void)
+{
+    struct cluster c;
+    start_with_memory(&c);
+    world_set_desired(&c, "a", "540m", "600m");
+    desire_memory(&c, "80Mi", "96Mi", "");
+    /* the CPU was sent before the memory was desired; the memory waits for it and for five seconds */
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("600m/540m"));
+    EQ_STR(memory_of(&c), S("64Mi/32Mi"));
+    world_enact(&c, "a");
+    world_pass_time(&c, 6);
+    EQ_STR(memory_of(&c), S("96Mi/80Mi"));
+    world_expect_status(&c, "a", "Pending", "Applying");
+    world_enact_and_verify(&c, "a");
+    EQ_INT(world_count_events(&c, "MemoryApplied"), 1);
+    const struct json *o = cluster_get(&c, &market_allocation_resource, WORLD_NS, "default-a");
+    const struct json *original = json_item(json_at(o, "status", "originalResources", NULL), 0);
+    EQ_STR(json_text(json_get(original, "memoryLimit")), S("67108864"));
+    /* out of the market: the request returns, the limit is not lowered */
+    annotate(&c, "a", "mbcas.io/managed", "false");
+    world_pass_time(&c, 6);
+    EQ_STR(memory_of(&c), S("96Mi/32Mi"));
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("500m/250m"));
+    cluster_stop(&c);
+}
+
+/* An allocation that outlived a change by the owner gets no container killed. */
+static void a_memory_limit_is_not_lowered_unless_the_allocation_says_so(void)
+{
+    struct cluster c;
+    start_with_memory(&c);
+    desire_memory(&c, "16Mi", "48Mi", "");
+    world_pass_time(&c, 6);
+    EQ_STR(memory_of(&c), S("64Mi/16Mi"));
+    world_enact(&c, "a");
+    world_pass_time(&c, 6);
+    desire_memory(&c, "16Mi", "48Mi", ",\"shrink\":true");
+    world_pass_time(&c, 6);
+    EQ_STR(memory_of(&c), S("48Mi/16Mi"));
+    cluster_stop(&c);
+}
+
+static void memory_that_the_node_defers_is_withdrawn_and_cpu_goes_on(void)
+{
+    struct cluster c;
+    start_with_memory(&c);
+    desire_memory(&c, "1Gi", "2Gi", "");
+    world_pass_time(&c, 2);
+    EQ_STR(memory_of(&c), S("2Gi/1Gi"));
+    world_set_resize_condition(&c, "a", "PodResizePending", "Deferred");
+    world_pass_time(&c, 65);
+    EQ_STR(memory_of(&c), S("64Mi/32Mi"));
+    OK(world_status(&c, "a", "memoryRefusedUntil").n > 0);
+    OK(!world_status(&c, "a", "infeasibleCPULimit").n);
+    world_enact(&c, "a");
+    world_pass_time(&c, 6);
+    world_expect_status(&c, "a", "Applied", "Applied");
+    world_set_desired(&c, "a", "540m", "600m");
+    world_pass_time(&c, 6);
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("600m/540m"));
+    EQ_STR(memory_of(&c), S("64Mi/32Mi"));
+    world_enact(&c, "a");
+    world_pass_time(&c, 600);
+    EQ_STR(memory_of(&c), S("2Gi/1Gi")); /* tried again */
+    cluster_stop(&c);
+}
+
+static void memory_is_left_alone_where_a_change_restarts(void)
+{
+    struct cluster c;
+    world_start_with_pod(
+        &c, "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {nodeName: n1, containers: "
+            "[{name: app, image: x, resizePolicy: [{resourceName: memory, restartPolicy: "
+            "RestartContainer}], resources: " ROOMY "}]}}");
+    world_set_desired(&c, "a", "250m", "500m");
+    desire_memory(&c, "80Mi", "96Mi", "");
+    world_pass_time(&c, 10);
+    EQ_STR(memory_of(&c), S("64Mi/32Mi"));
+    desire_memory(&c, "x", "-5", "");
+    annotate(&c, "a", "mbcas.io/allow-restart", "true");
+    world_pass_time(&c, 10);
+    EQ_STR(memory_of(&c), S("64Mi/32Mi")); /* invalid amounts are ignored */
+    desire_memory(&c, "80Mi", "96Mi", "");
+    world_pass_time(&c, 10);
+    EQ_STR(memory_of(&c), S("96Mi/80Mi"));
+    cluster_stop(&c);
+}
+
 /* ---- the node follows */
 
 #define TWO                                                                                        \
@@ -313,6 +434,10 @@ static void nothing_else_is_ever_written(void)
 int main(void)
 {
     return tap_run((struct tap_case[]){
+        TAP(memory_grows_before_cpu_and_in_a_patch_of_its_own),
+        TAP(a_memory_limit_is_not_lowered_unless_the_allocation_says_so),
+        TAP(memory_that_the_node_defers_is_withdrawn_and_cpu_goes_on),
+        TAP(memory_is_left_alone_where_a_change_restarts),
         TAP(it_is_done_when_every_container_followed),
         TAP(nobody_is_restarted_unless_that_is_allowed),
         TAP(a_node_that_fails_is_asked_less_and_less_often),
