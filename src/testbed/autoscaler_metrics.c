@@ -22,11 +22,9 @@ static void add_pod_usage(struct reconcile *r, const struct pod *pod, struct usa
 {
     const struct cluster *c = r->context;
     double milli = cpu_mean_milli(&c->cpu, pod->meta.ns, pod->meta.name);
-    struct json *containers = NULL;
-    str text = pod->statuses.n ? pod->statuses : pod->containers;
-    if (pod->deleting || json_parse(r->arena, text, &containers, NULL) < 0)
+    if (pod->deleting)
         return;
-    int64_t request = cluster_containers_milli(containers);
+    int64_t request = cluster_pod_allocated_milli(pod);
     if (isnan(milli) || !str_eqc(pod->ready, "True")) {
         sum->unknown_milli += request;
         return;

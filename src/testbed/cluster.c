@@ -58,6 +58,8 @@ static const struct field pod_fields[] = {
     { "spec.schedulerName", F_WORD, offsetof(struct pod, scheduler) },
     { "spec.schedulingGates", F_HAS, offsetof(struct pod, gated) },
     { "spec.containers", F_RAW, offsetof(struct pod, containers) },
+    { "spec.initContainers", F_RAW, offsetof(struct pod, init_containers) },
+    { "status.initContainerStatuses", F_RAW, offsetof(struct pod, init_statuses) },
     { "status.conditions[type=PodScheduled].reason", F_WORD, offsetof(struct pod, unscheduled) },
     { "status.phase", F_WORD, offsetof(struct pod, phase) },
     { "status.qosClass", F_WORD, offsetof(struct pod, qos) },
@@ -108,14 +110,37 @@ static int64_t parse_request_milli(str containers)
     return json_parse(&a, containers, &list, NULL) ? 0 : cluster_containers_milli(list);
 }
 
+int64_t cluster_sidecars_milli(struct arena *a, const struct json *init,
+                               const struct json *statuses)
+{
+    struct json *sidecars = json_new_arr(a);
+    for (size_t i = 0; i < json_len(init); i++)
+        if (cluster_is_sidecar(json_item(init, i)))
+            json_push(a, sidecars, json_item(json_len(statuses) ? statuses : init, i));
+    return cluster_containers_milli(sidecars);
+}
+
+/* What the sidecars request, or what was admitted for them. */
+static int64_t parse_sidecars_milli(const struct pod *pod, bool admitted)
+{
+    auto_arena struct arena a = { 0 };
+    struct json *init = NULL, *statuses = NULL;
+    if (!pod->init_containers.n || json_parse(&a, pod->init_containers, &init, NULL))
+        return 0;
+    if (admitted && pod->init_statuses.n)
+        (void)json_parse(&a, pod->init_statuses, &statuses, NULL);
+    return cluster_sidecars_milli(&a, init, statuses);
+}
+
 int64_t cluster_pod_requested_milli(const struct pod *pod)
 {
-    return parse_request_milli(pod->containers);
+    return parse_request_milli(pod->containers) + parse_sidecars_milli(pod, false);
 }
 
 int64_t cluster_pod_allocated_milli(const struct pod *pod)
 {
-    return parse_request_milli(pod->statuses.n ? pod->statuses : pod->containers);
+    return parse_request_milli(pod->statuses.n ? pod->statuses : pod->containers) +
+           parse_sidecars_milli(pod, true);
 }
 
 int64_t cluster_node_allocated_milli(const struct cluster *c, str node, const struct pod *except)

@@ -3,8 +3,8 @@
  * HorizontalPodAutoscalers change replica counts. The parts communicate only through the API, and their state is
  * in the API: the testbed may be stopped and started at any moment.
  *
- * What it leaves out: rolling updates keep no surge or availability bounds; there are no init
- * containers, volumes, probes or images; the scheduler looks at CPU requests, labels and cordons alone. */
+ * What it leaves out: rolling updates keep no surge or availability bounds; there are no
+ * volumes, probes or images; the scheduler looks at CPU requests, labels and cordons alone. */
 #ifndef FLYBALL_CLUSTER_H
 #define FLYBALL_CLUSTER_H
 
@@ -43,14 +43,15 @@ struct pod {
     int64_t generation, created_ns;
     str owner, owner_uid; /* of the ReplicaSet */
     str node, phase, ready, ip, qos;
-    bool deleting, gated;      /* gated: has scheduling gates */
-    str scheduler;             /* "": default-scheduler */
-    str selector;              /* raw spec.nodeSelector */
-    str unscheduled;           /* reason of the condition; "" */
-    str containers;            /* raw spec.containers */
-    str statuses;              /* raw status.containerStatuses */
-    str resize_pending;        /* reason of the condition; "" */
-    int64_t resize_generation; /* observedGeneration of that condition */
+    bool deleting, gated;               /* gated: has scheduling gates */
+    str scheduler;                      /* "": default-scheduler */
+    str selector;                       /* raw spec.nodeSelector */
+    str unscheduled;                    /* reason of the condition; "" */
+    str containers;                     /* raw spec.containers */
+    str statuses;                       /* raw status.containerStatuses */
+    str init_containers, init_statuses; /* the same of the init containers */
+    str resize_pending;                 /* reason of the condition; "" */
+    int64_t resize_generation;          /* observedGeneration of that condition */
     const struct labels *labels, *annotations;
 };
 
@@ -95,9 +96,10 @@ int cluster_start_cpu(struct cluster *c, err_t *e); /* by cluster_start_load() *
 /* Emits a warning event LoadInvalid on an object whose annotations or data cannot be used. */
 void cluster_report_invalid(struct reconcile *r, const struct resource *resource,
                             const struct record *about, const char *why);
-/* Starts the CPU demand of a running pod, or applies the resources in `statuses` to it. */
+/* Starts the CPU demand of a running pod, or applies the resources in `statuses` to it. Of the init
+ * containers only those that run count. */
 int cluster_update_cpu(struct reconcile *r, const struct pod *pod, const struct json *statuses,
-                       err_t *e);
+                       const struct json *init_statuses, err_t *e);
 str cluster_container_id(struct arena *a, const struct pod *pod, str container);
 /* Starts a model server on `ip` for a pod that names a model; does nothing for other pods. */
 int cluster_start_server(struct reconcile *r, const struct pod *pod, str ip,
@@ -119,5 +121,12 @@ int64_t cluster_pod_allocated_milli(const struct pod *pod);
 /* Sum of CPU requests admitted on a node, without the pod `except` (may be NULL). */
 int64_t cluster_node_allocated_milli(const struct cluster *c, str node, const struct pod *except);
 int64_t cluster_containers_milli(const struct json *containers);
+/* Of the init containers that run for as long as the pod: by their statuses, if there are any. */
+int64_t cluster_sidecars_milli(struct arena *a, const struct json *init,
+                               const struct json *statuses);
+static inline bool cluster_is_sidecar(const struct json *init_container)
+{
+    return str_eqc(json_text(json_get(init_container, "restartPolicy")), "Always");
+}
 
 #endif

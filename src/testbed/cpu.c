@@ -36,6 +36,7 @@ static void container_done(struct cpu_container *container)
     free(container->name);
     free(container->group.dir);
     curve_done(&container->demand);
+    curve_done(&container->memory);
 }
 
 static void pod_free(struct cpu_pod *pod)
@@ -84,6 +85,9 @@ static int make_container(const struct cpu_sim *s, struct cpu_pod *pod, str node
 {
     struct cpu_container container = { .name = copy_text(spec->name), .group.written_usec = -1 };
     int r = spec->demand.n ? curve_parse(spec->demand, &container.demand, e) : 0;
+    if (r == 0 && spec->memory.n)
+        r = curve_parse(spec->memory, &container.memory, e);
+    container.memory_ns = pod->origin_ns;
     if (r == 0 && pod->group.dir) {
         struct buf path = { 0 };
         buf_printf(&path, "%s/" STR_FMT, pod->group.dir, STR_ARG(spec->id));
@@ -146,6 +150,7 @@ int cpu_put(struct cpu_sim *s, const struct cpu_pod_spec *spec, err_t *e)
     for (size_t i = 0; i < MIN(spec->container_n, pod->containers.n); i++) {
         const struct cpu_container_spec *c = &spec->containers[i];
         set_limits(&pod->containers.at[i].group, c->request_milli, c->limit_milli);
+        pod->containers.at[i].memory_limit = c->memory_limit;
         request += c->request_milli;
         limit += c->limit_milli;
         limited &= c->limit_milli > 0;
@@ -289,6 +294,46 @@ static void end_window(struct cpu_pod *pod, int64_t now_ns)
     pod->window_ns = now_ns;
 }
 
+/* Follows the curve; above its limit, the container is killed and begins again. */
+static void advance_memory(struct cpu_sim *s, struct cpu_pod *pod, struct cpu_container *c)
+{
+    if (!c->memory.points.n)
+        return;
+    c->working_set = (int64_t)curve_at(&c->memory, s->now_ns - c->memory_ns);
+    if (c->memory_limit > 0 && c->working_set > c->memory_limit) {
+        c->memory_ns = s->now_ns;
+        c->working_set = (int64_t)curve_at(&c->memory, 0);
+        c->kills++;
+        c->new_kills++;
+        if (s->on_kill)
+            s->on_kill(s->context, str_c(pod->ns), str_c(pod->name));
+    }
+    cpu_files_memory(c);
+}
+
+bool cpu_has_kills(const struct cpu_sim *s, str ns, str name)
+{
+    size_t at;
+    const struct cpu_pod *pod = find_pod(s, ns, name, &at);
+    for (size_t i = 0; pod && i < pod->containers.n; i++)
+        if (pod->containers.at[i].new_kills)
+            return true;
+    return false;
+}
+
+int cpu_take_kills(struct cpu_sim *s, str ns, str name, str container)
+{
+    size_t at;
+    struct cpu_pod *pod = find_pod(s, ns, name, &at);
+    for (size_t i = 0; pod && i < pod->containers.n; i++)
+        if (str_eqc(container, pod->containers.at[i].name)) {
+            int kills = pod->containers.at[i].new_kills;
+            pod->containers.at[i].new_kills = 0;
+            return kills;
+        }
+    return 0;
+}
+
 void cpu_advance(struct cpu_sim *s, int64_t now_ns)
 {
     if (!s->now_ns || now_ns - s->now_ns > 600 * NS_PER_S)
@@ -299,8 +344,10 @@ void cpu_advance(struct cpu_sim *s, int64_t now_ns)
         struct cpu_pod *pod = s->pods.at[i];
         end_window(pod, now_ns);
         cpu_files_counters(&pod->group);
-        for (size_t k = 0; k < pod->containers.n; k++)
+        for (size_t k = 0; k < pod->containers.n; k++) {
             cpu_files_counters(&pod->containers.at[k].group);
+            advance_memory(s, pod, &pod->containers.at[k]);
+        }
     }
 }
 

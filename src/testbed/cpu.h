@@ -6,7 +6,7 @@
  *
  *     ROOT/NODE/cgroup.controllers
  *     ROOT/NODE/kubepods/burstable/pod<uid>/{cpu.stat,cpu.max,cpu.weight,cpu.pressure}
- *     ROOT/NODE/kubepods/burstable/pod<uid>/<container id>/{the same}
+ *     ROOT/NODE/kubepods/burstable/pod<uid>/<container id>/{the same, and memory.*}
  *
  * so that the real node agent reads them as it reads a kernel's. Guaranteed pods are directly below
  * kubepods. Throttling is counted where the quota is, at the container; usage also at the pod.
@@ -33,6 +33,10 @@ struct cpu_container {
     char *name;
     struct cpu_group group;
     struct curve demand; /* of its own, from `origin_ns` of the pod on */
+    struct curve memory; /* working set in bytes, from `memory_ns` on; no points: not simulated */
+    int64_t memory_ns;   /* when its process started */
+    int64_t memory_limit, working_set;
+    int kills, new_kills; /* for lack of memory: all, and those that were not taken yet */
 };
 
 struct cpu_pod {
@@ -51,13 +55,15 @@ struct cpu_sim {
     const char *root; /* "" or NULL: no files */
     VEC(struct cpu_pod *) pods;
     int64_t now_ns;
-    double (*capacity)(void *context, str node); /* cores, in millicores */
+    double (*capacity)(void *context, str node);      /* cores, in millicores */
+    void (*on_kill)(void *context, str ns, str name); /* a container exceeded its memory; or NULL */
     void *context;
 };
 
 struct cpu_container_spec {
     str name, id;
-    str demand;                         /* curve; "": none of its own */
+    str demand, memory;                 /* curves; "": none of its own */
+    int64_t memory_limit;               /* bytes; 0: none */
     int64_t request_milli, limit_milli; /* limit 0: none */
 };
 
@@ -78,6 +84,9 @@ void cpu_remove(struct cpu_sim *s, str ns,
 void cpu_done(struct cpu_sim *s);
 
 void cpu_advance(struct cpu_sim *s, int64_t now_ns);
+bool cpu_has_kills(const struct cpu_sim *s, str ns, str name); /* not taken yet */
+/* How often the container was killed for lack of memory since the last call. */
+int cpu_take_kills(struct cpu_sim *s, str ns, str name, str container);
 /* Mean use over the last window of 15 s, NaN while nothing is known. */
 double cpu_mean_milli(const struct cpu_sim *s, str ns, str name);
 
@@ -86,6 +95,7 @@ int cpu_files_clear(const char *root, err_t *e); /* of an earlier run */
 int cpu_files_make(const char *root, str node, const char *dir, err_t *e);
 void cpu_files_limits(const struct cpu_group *group); /* cpu.max, cpu.weight */
 void cpu_files_counters(struct cpu_group *group);     /* cpu.stat, cpu.pressure */
+void cpu_files_memory(const struct cpu_container *container);
 void cpu_files_remove(const char *dir);
 
 #endif

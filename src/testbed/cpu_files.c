@@ -110,6 +110,23 @@ void cpu_files_counters(struct cpu_group *group)
     write_file(group->dir, "cpu.pressure", buf_str(&text));
 }
 
+/* All of it is anonymous memory: there is no page cache. */
+void cpu_files_memory(const struct cpu_container *container)
+{
+    char text[256];
+    const char *dir = container->group.dir;
+    if (!dir)
+        return;
+    int n = snprintf(text, sizeof(text), "%lld\n", (long long)container->working_set);
+    write_file(dir, "memory.current", (str){ text, (size_t)n });
+    n = snprintf(text, sizeof(text), "anon %lld\ninactive_file 0\n",
+                 (long long)container->working_set);
+    write_file(dir, "memory.stat", (str){ text, (size_t)n });
+    n = snprintf(text, sizeof(text), "low 0\nhigh 0\nmax %d\noom %d\noom_kill %d\n",
+                 container->kills, container->kills, container->kills);
+    write_file(dir, "memory.events", (str){ text, (size_t)n });
+}
+
 void cpu_files_remove(const char *dir)
 {
     (void)nftw(dir, remove_entry, 4, FTW_DEPTH | FTW_PHYS);

@@ -17,7 +17,11 @@
  * Admission reads the cache: two resizes on one node that are decided within one round trip to the API server may
  * together exceed it. A real kubelet has no such gap; closing it here would need reservations as in scheduler.c.
  *
- * Left out: probes, images, volumes, init containers, memory, and containers that fail. */
+ * Init containers have ended when the pod starts, except for sidecars (restartPolicy Always), which run, consume CPU
+ * and are resized like containers. A container whose working set (demand.c) exceeds its memory limit is killed and
+ * restarted.
+ *
+ * Left out: probes, images, volumes, admission of memory, and containers that fail. */
 #include "cluster.h"
 
 #include "../base/clock.h"
@@ -69,12 +73,12 @@ static struct json *build_conditions(struct reconcile *r, const struct pod *pod,
 
 /* restartCount after the resources in the spec have been applied: one more if the limit changes and resizePolicy
  * requires a restart. */
-static int64_t count_restarts(const struct json *container, const struct json *was)
+static int64_t count_restarts(const struct json *container, const struct json *was, int kills)
 {
     const struct json *policies = json_get(container, "resizePolicy");
     const struct json *want = json_at(container, "resources", "limits", "cpu", NULL);
     bool restart = was && !json_eq(want, json_at(was, "resources", "limits", "cpu", NULL));
-    int64_t n = json_int(json_get(was, "restartCount"), 0);
+    int64_t n = json_int(json_get(was, "restartCount"), 0) + kills;
     for (size_t i = 0; restart && i < json_len(policies); i++)
         if (str_eqc(json_text(json_get(json_item(policies, i), "resourceName")), "cpu") &&
             str_eqc(json_text(json_get(json_item(policies, i), "restartPolicy")),
@@ -83,20 +87,63 @@ static int64_t count_restarts(const struct json *container, const struct json *w
     return n;
 }
 
-/* status.containerStatuses with the resources of the spec, which are hereby enacted. */
-static struct json *build_container_statuses(struct reconcile *r, const struct pod *pod,
-                                             const struct json *containers, const struct json *were)
+/* A container that ended with success; init containers that did are ready. */
+static struct json *build_completed(struct reconcile *r, const struct json *container, bool ready)
 {
+    struct json *one = json_new_obj(r->arena);
+    char text[RFC3339_TEXT_MAX];
+    json_set(r->arena, one, S("name"), json_get(container, "name"));
+    json_set(r->arena, one, S("image"), json_get(container, "image"));
+    json_set_str(r->arena, one, "imageID", S(""));
+    json_set_bool(r->arena, one, "ready", ready);
+    json_set_int(r->arena, one, "restartCount", 0);
+    struct json *end = json_make(r->arena, one, "state", "terminated", NULL);
+    json_set_int(r->arena, end, "exitCode", 0);
+    json_set_str(r->arena, end, "reason", S("Completed"));
+    json_set_str(r->arena, end, "finishedAt", rfc3339_text(r->now_ns / NS_PER_S, text));
+    return one;
+}
+
+/* How the container ended last: kept, or new if it was killed. */
+static void set_last_state(struct reconcile *r, struct json *status, const struct json *was,
+                           int kills)
+{
+    char text[RFC3339_TEXT_MAX];
+    if (!kills) {
+        if (json_get(was, "lastState"))
+            json_set(r->arena, status, S("lastState"), json_get(was, "lastState"));
+        return;
+    }
+    struct json *end = json_make(r->arena, status, "lastState", "terminated", NULL);
+    json_set_int(r->arena, end, "exitCode", 137);
+    json_set_str(r->arena, end, "reason", S("OOMKilled"));
+    json_set_str(r->arena, end, "finishedAt", rfc3339_text(r->now_ns / NS_PER_S, text));
+}
+
+/* status.containerStatuses with the resources of the spec, which are hereby enacted; of init containers, if `init`. */
+static struct json *build_container_statuses(struct reconcile *r, const struct pod *pod,
+                                             const struct json *containers, const struct json *were,
+                                             bool init)
+{
+    struct cluster *c = r->context;
     struct json *list = json_new_arr(r->arena);
     char text[RFC3339_TEXT_MAX];
     for (size_t i = 0; i < json_len(containers); i++) {
         const struct json *container = json_item(containers, i);
+        if (init && !cluster_is_sidecar(container)) {
+            json_push(r->arena, list,
+                      json_item(were, i) ? json_copy(r->arena, json_item(were, i))
+                                         : build_completed(r, container, true));
+            continue;
+        }
+        int kills = cpu_take_kills(&c->cpu, r->ns, r->name, json_text(json_get(container, "name")));
         struct json *status = json_new_obj(r->arena), *resources = json_get(container, "resources");
         json_set(r->arena, status, S("name"), json_get(container, "name"));
         json_set_bool(r->arena, status, "ready", true);
         json_set_bool(r->arena, status, "started", true);
         json_set_int(r->arena, status, "restartCount",
-                     count_restarts(container, json_item(were, i)));
+                     count_restarts(container, json_item(were, i), kills));
+        set_last_state(r, status, json_item(were, i), kills);
         json_set(r->arena, status, S("image"), json_get(container, "image"));
         json_set_str(r->arena, status, "imageID", S(""));
         str id = cluster_container_id(r->arena, pod, json_text(json_get(container, "name")));
@@ -115,6 +162,21 @@ static struct json *build_container_statuses(struct reconcile *r, const struct p
     return list;
 }
 
+struct lists {                             /* of a pod */
+    struct json *containers, *init;        /* spec */
+    struct json *statuses, *init_statuses; /* status; NULL: none yet */
+};
+
+static void set_statuses(struct reconcile *r, const struct pod *pod, const struct lists *l,
+                         struct json *status)
+{
+    json_set(r->arena, status, S("containerStatuses"),
+             build_container_statuses(r, pod, l->containers, l->statuses, false));
+    if (json_len(l->init))
+        json_set(r->arena, status, S("initContainerStatuses"),
+                 build_container_statuses(r, pod, l->init, l->init_statuses, true));
+}
+
 /* A loopback address derived from the uid, so that each pod can serve /metrics on the same port. The same pod has
  * the same address after a restart. */
 static str derive_address(struct reconcile *r, const struct pod *pod)
@@ -127,18 +189,17 @@ static str derive_address(struct reconcile *r, const struct pod *pod)
 
 /* Reports a pod as running and ready. Its server listens before that, so no client finds the port closed. */
 static struct reconciled start_pod(struct reconcile *r, const struct pod *pod,
-                                   const struct json *containers)
+                                   const struct lists *l)
 {
     str ip = derive_address(r, pod);
     err_t e;
-    if (cluster_start_server(r, pod, ip, containers, &e) < 0)
+    if (cluster_start_server(r, pod, ip, l->containers, &e) < 0)
         return reconciled_failed(r, "%s", e.text);
     struct json *status = json_new_obj(r->arena);
     char text[RFC3339_TEXT_MAX];
     json_set_str(r->arena, status, "phase", S("Running"));
     json_set(r->arena, status, S("conditions"), build_conditions(r, pod, ""));
-    json_set(r->arena, status, S("containerStatuses"),
-             build_container_statuses(r, pod, containers, NULL));
+    set_statuses(r, pod, l, status);
     json_set_str(r->arena, status, "startTime", rfc3339_text(r->now_ns / NS_PER_S, text));
     json_set_str(r->arena, status, "hostIP", S("127.0.0.1"));
     json_set_str(r->arena, status, "podIP", ip);
@@ -152,10 +213,12 @@ static struct reconciled start_pod(struct reconcile *r, const struct pod *pod,
 
 /* ---- resize */
 
-/* True if the statuses show the resources of the spec. */
-static bool is_enacted(const struct json *containers, const struct json *statuses)
+/* True if the statuses show the resources of the spec; of init containers only sidecars count. */
+static bool is_enacted(const struct json *containers, const struct json *statuses, bool init)
 {
     for (size_t i = 0; i < json_len(containers); i++) {
+        if (init && !cluster_is_sidecar(json_item(containers, i)))
+            continue;
         const struct json *want = json_get(json_item(containers, i), "resources");
         const struct json *have = json_get(json_item(statuses, i), "resources");
         if (json_len(want) + json_len(have) && !json_eq(want, have))
@@ -165,11 +228,12 @@ static bool is_enacted(const struct json *containers, const struct json *statuse
 }
 
 /* The reason that a resize has to wait, or "" if it is admitted. */
-static const char *check_resize(struct cluster *c, const struct pod *pod,
-                                const struct json *containers)
+static const char *check_resize(struct reconcile *r, const struct pod *pod, const struct lists *l)
 {
+    struct cluster *c = r->context;
     const struct node *node = cache_get(c->nodes, S(""), pod->node);
-    int64_t wanted = cluster_containers_milli(containers);
+    int64_t wanted =
+        cluster_containers_milli(l->containers) + cluster_sidecars_milli(r->arena, l->init, NULL);
     if (!node || wanted > node->cpu_milli || has_own_cpus(c, pod))
         return "Infeasible";
     if (wanted <= cluster_pod_allocated_milli(pod))
@@ -180,14 +244,12 @@ static const char *check_resize(struct cluster *c, const struct pod *pod,
 
 /* Enacts a resize or explains why not; writes nothing if the same reason is already shown. */
 static struct reconciled resize_pod(struct reconcile *r, const struct pod *pod,
-                                    const struct json *containers, const struct json *statuses)
+                                    const struct lists *l)
 {
-    struct cluster *c = r->context;
-    const char *verdict = check_resize(c, pod, containers);
+    const char *verdict = check_resize(r, pod, l);
     struct json *status = json_new_obj(r->arena);
     if (!*verdict) {
-        json_set(r->arena, status, S("containerStatuses"),
-                 build_container_statuses(r, pod, containers, statuses));
+        set_statuses(r, pod, l, status);
         json_set(r->arena, status, S("conditions"), build_conditions(r, pod, ""));
         reconcile_status(r, &resource_pods, status);
     } else if (!str_eqc(pod->resize_pending, verdict) ||
@@ -215,33 +277,43 @@ static struct reconciled end_pod(struct reconcile *r, const struct pod *pod)
     return reconciled();
 }
 
-/* One step of a pod's life. Every step is decided by the API object alone, so it may be repeated. */
 /* A pod of a Job has done its work as soon as it runs. */
 static struct reconciled complete_pod(struct reconcile *r, const struct json *containers)
 {
     struct json *status = json_new_obj(r->arena), *list = json_new_arr(r->arena);
-    char text[RFC3339_TEXT_MAX];
-    str now = rfc3339_text(r->now_ns / NS_PER_S, text);
-    for (size_t i = 0; i < json_len(containers); i++) {
-        const struct json *container = json_item(containers, i);
-        struct json *one = json_new_obj(r->arena);
-        json_set(r->arena, one, S("name"), json_get(container, "name"));
-        json_set(r->arena, one, S("image"), json_get(container, "image"));
-        json_set_str(r->arena, one, "imageID", S(""));
-        json_set_bool(r->arena, one, "ready", false);
-        json_set_int(r->arena, one, "restartCount", 0);
-        struct json *end = json_make(r->arena, one, "state", "terminated", NULL);
-        json_set_int(r->arena, end, "exitCode", 0);
-        json_set_str(r->arena, end, "reason", S("Completed"));
-        json_set_str(r->arena, end, "finishedAt", now);
-        json_push(r->arena, list, one);
-    }
+    for (size_t i = 0; i < json_len(containers); i++)
+        json_push(r->arena, list, build_completed(r, json_item(containers, i), false));
     json_set_str(r->arena, status, "phase", S("Succeeded"));
     json_set(r->arena, status, S("containerStatuses"), list);
     reconcile_status(r, &resource_pods, status);
     return reconciled();
 }
 
+/* False if the containers cannot be parsed. */
+static bool read_lists(struct arena *a, const struct pod *pod, struct lists *ret)
+{
+    *ret = (struct lists){ 0 };
+    if (pod->init_containers.n)
+        (void)json_parse(a, pod->init_containers, &ret->init, NULL);
+    if (pod->statuses.n)
+        (void)json_parse(a, pod->statuses, &ret->statuses, NULL);
+    if (pod->init_statuses.n)
+        (void)json_parse(a, pod->init_statuses, &ret->init_statuses, NULL);
+    return json_parse(a, pod->containers, &ret->containers, NULL) == 0;
+}
+
+/* Reports containers that were killed for lack of memory since the last time. */
+static void report_kills(struct reconcile *r, const struct pod *pod, const struct lists *l)
+{
+    struct cluster *c = r->context;
+    if (!cpu_has_kills(&c->cpu, r->ns, r->name))
+        return;
+    struct json *status = json_new_obj(r->arena);
+    set_statuses(r, pod, l, status);
+    reconcile_status(r, &resource_pods, status);
+}
+
+/* One step of a pod's life. Every step is decided by the API object alone, so it may be repeated. */
 static struct reconciled reconcile_pod(struct reconcile *r)
 {
     struct cluster *c = r->context;
@@ -258,8 +330,8 @@ static struct reconciled reconcile_pod(struct reconcile *r)
         return end_pod(r, pod);
     if (!pod->node.n)
         return reconciled(); /* the scheduler has it */
-    struct json *containers = NULL, *statuses = NULL;
-    if (json_parse(r->arena, pod->containers, &containers, NULL))
+    struct lists l;
+    if (!read_lists(r->arena, pod, &l))
         return reconciled();
     if (str_eqc(pod->phase, "Succeeded"))
         return reconciled();
@@ -268,17 +340,17 @@ static struct reconciled reconcile_pod(struct reconcile *r)
         if (left > 0 && left <= c->start_delay_ns) /* more: the clock was set back */
             return reconciled_after(left);
         if (intern_labels_get(pod->labels, S("job-name")).n)
-            return complete_pod(r, containers);
-        return start_pod(r, pod, containers);
+            return complete_pod(r, l.containers);
+        return start_pod(r, pod, &l);
     }
     err_t e;
-    if (cluster_start_server(r, pod, pod->ip, containers, &e) < 0) /* the testbed was restarted */
+    if (cluster_start_server(r, pod, pod->ip, l.containers, &e) < 0) /* the testbed was restarted */
         return reconciled_failed(r, "%s", e.text);
-    (void)json_parse(r->arena, pod->statuses, &statuses, NULL);
-    if (cluster_update_cpu(r, pod, statuses, &e) < 0)
+    if (cluster_update_cpu(r, pod, l.statuses, l.init_statuses, &e) < 0)
         return reconciled_failed(r, "%s", e.text);
-    if (!is_enacted(containers, statuses))
-        return resize_pod(r, pod, containers, statuses);
+    if (!is_enacted(l.containers, l.statuses, false) || !is_enacted(l.init, l.init_statuses, true))
+        return resize_pod(r, pod, &l);
+    report_kills(r, pod, &l);
     return reconciled();
 }
 

@@ -149,6 +149,40 @@ static void a_full_node_defers_resizes(void)
     cluster_stop(&c);
 }
 
+/* An init container has ended, a sidecar runs and is counted, and who exceeds its memory starts again. */
+static void sidecars_run_and_memory_kills(void)
+{
+    struct cluster c;
+    cluster_start(&c, start_s);
+    create_all(&c, nodes);
+    create_all(
+        &c, "kind: Pod\napiVersion: v1\nmetadata: {name: p0, annotations: "
+            "{testbed.flyball.dev/memory: 0s=100Mi 60s=160Mi 600s=160Mi}}\n"
+            "spec: {nodeName: n1, initContainers: [{name: setup, image: x, resources: {requests: "
+            "{cpu: '3'}}}, {name: proxy, image: x, restartPolicy: Always, resources: {requests: "
+            "{cpu: '1'}}}], containers: [{name: main, image: x, resources: {requests: {cpu: '2'}, "
+            "limits: {memory: 128Mi}}}]}\n");
+    cluster_operator(&c, &testbed_feature, settings);
+    cluster_until(&c, start_s + 5);
+    const struct json *init = json_at(pod_of(&c, "p0"), "status", "initContainerStatuses", NULL);
+    EQ_STR(json_text(json_at(json_item(init, 0), "state", "terminated", "reason", NULL)),
+           S("Completed"));
+    OK(json_at(json_item(init, 1), "state", "running", NULL));
+    EQ_STR(json_text(json_at(json_item(init, 1), "allocatedResources", "cpu", NULL)), S("1"));
+    resize(&c, "p0", "3500m"); /* with the sidecar more than the node has */
+    cluster_until(&c, start_s + 6);
+    EQ_STR(pending(&c, "p0"), S("Infeasible"));
+    resize(&c, "p0", "3");
+    cluster_until(&c, start_s + 7);
+    EQ_STR(enacted(&c, "p0"), S("3"));
+    cluster_until(&c, start_s + 50);
+    const struct json *main =
+        json_item(json_at(pod_of(&c, "p0"), "status", "containerStatuses", NULL), 0);
+    EQ_INT(json_int(json_get(main, "restartCount"), 0), 1);
+    EQ_STR(json_text(json_at(main, "lastState", "terminated", "reason", NULL)), S("OOMKilled"));
+    cluster_stop(&c);
+}
+
 static str node_of(struct cluster *c, const char *pod)
 {
     return json_text(json_at(pod_of(c, pod), "spec", "nodeName", NULL));
@@ -517,6 +551,7 @@ int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(an_autoscaler_follows_cpu),
                                         TAP(a_full_node_defers_resizes),
+                                        TAP(sidecars_run_and_memory_kills),
                                         TAP(bare_pods_are_bound_as_far_as_there_is_room),
                                         TAP(pods_wait_for_a_node),
                                         TAP(a_gateway_accepts_routes),

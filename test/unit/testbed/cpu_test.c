@@ -4,6 +4,7 @@
 #include "testbed/cpu.h"
 
 #include "base/clock.h"
+#include "market/cgroup_memory.h"
 #include "market/cgroup_reader.h"
 
 #include <math.h>
@@ -91,6 +92,57 @@ static struct demand_cpu_stat read_stat(struct cgroup *g, struct demand_cpu_stat
     return stat;
 }
 
+struct seen {
+    struct cgroup_memory memory;
+    int n;
+};
+
+static void see_memory(void *context, str id, const struct cgroup_memory *memory)
+{
+    struct seen *seen = context;
+    EQ_STR(id, S("c0ffee"));
+    seen->memory = *memory;
+    seen->n++;
+}
+
+/* The agent's reader finds the working set and the kill. */
+static void memory_grows_until_the_limit_kills(void)
+{
+    struct world w;
+    err_t e;
+    world_start(&w, 4);
+    struct cpu_container_spec c = { .name = S("main"),
+                                    .id = S("c0ffee"),
+                                    .memory = S("0s=100Mi 100s=200Mi"),
+                                    .memory_limit = 150 << 20 };
+    struct cpu_pod_spec spec = { .ns = S("shop"),
+                                 .name = S("a"),
+                                 .uid = S("0000-a"),
+                                 .node = S("node-1"),
+                                 .qos = S("Burstable"),
+                                 .origin_ns = NS_PER_S,
+                                 .now_ns = NS_PER_S,
+                                 .containers = &c,
+                                 .container_n = 1 };
+    OK_CALL(cpu_put(&w.sim, &spec, &e), &e);
+    run(&w, 40);
+    struct cgroup *g = group_of(&w, "0000-a");
+    struct seen seen = { 0 };
+    cgroup_memory_each(&w.tree, cgroup_path(g), see_memory, &seen);
+    EQ_INT(seen.n, 1);
+    OK(llabs(seen.memory.working_set - (140 << 20)) < 2 << 20);
+    EQ_INT(seen.memory.oom_kills, 0);
+    run(&w, 20);
+    cgroup_memory_each(&w.tree, cgroup_path(g), see_memory, &seen);
+    EQ_INT(seen.memory.oom_kills, 1);
+    OK(seen.memory.working_set < 120 << 20);
+    OK(cpu_has_kills(&w.sim, S("shop"), S("a")));
+    EQ_INT(cpu_take_kills(&w.sim, S("shop"), S("a"), S("main")), 1);
+    OK(!cpu_has_kills(&w.sim, S("shop"), S("a")));
+    cgroup_close(g);
+    world_stop(&w);
+}
+
 static void a_throttled_pod_shows_it(void)
 {
     struct world w;
@@ -163,6 +215,7 @@ static void what_goes_takes_its_files(void)
 int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(a_throttled_pod_shows_it),
+                                        TAP(memory_grows_until_the_limit_kills),
                                         TAP(a_full_node_is_shared_by_request),
                                         TAP(what_goes_takes_its_files),
                                         { 0 } });
