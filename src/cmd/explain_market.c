@@ -90,6 +90,16 @@ static void put_reasons(struct buf *out, const struct json *status)
                json_real(json_get(status, "shadowPriceCPU"), 0),
                json_real(json_get(status, "lambdaCPU"), 0),
                (long long)json_int(json_get(status, "priceRound"), 0));
+    const struct json *memory = json_get(status, "memory");
+    /* Sums of all containers; absent while memoryManagement is off, or before the first reading. The
+     * reason is that of the container whose memory is not enough, if there is one. */
+    if (json_len(memory))
+        buf_printf(out,
+                   "  memory         " STR_FMT " of " STR_FMT ", needs " STR_FMT
+                   "; request " STR_FMT " (" STR_FMT ")\n",
+                   STR_ARG(status_text(memory, "workingSet")),
+                   STR_ARG(status_text(memory, "limit")), STR_ARG(status_text(memory, "need")),
+                   STR_ARG(status_text(memory, "request")), STR_ARG(status_text(memory, "reason")));
     for (size_t i = 0; i < json_len(problems); i++)
         buf_printf(out, "  problem        " STR_FMT "\n",
                    STR_ARG(json_text(json_item(problems, i))));
@@ -125,7 +135,9 @@ static void put_status(struct explain *x, const struct json *allocation)
 static void put_plan(struct buf *out, const struct actuate_plan *plan)
 {
     buf_put(out, S("  next           "));
-    if (plan->patch)
+    if (plan->of_memory)
+        buf_put(out, S("resize the memory"));
+    else if (plan->patch)
         buf_printf(out, "resize the limit from %lldm to %lldm", (long long)plan->from_milli,
                    (long long)plan->to_milli);
     else if (plan->skip_status)
@@ -152,6 +164,7 @@ static void put_next(struct explain *x, const struct json *allocation, const str
             .room_milli = INT64_MAX,
             .now_ns = x->at * NS_PER_S
         };
+        market_gather_memory(&in.pod, a);
         in.memory =
             market_status_memory(&x->arena, json_get(allocation, "status"), a->generation, &in.pod);
         struct actuate_plan plan = actuate_decide(&x->arena, &in);

@@ -65,6 +65,41 @@ static const struct json *newest_status(const struct json *list, str node_name)
     return newest;
 }
 
+/* What the agent reports about its node. Older agents write no NodeMarket, and the user may not be allowed to read it:
+ * then this part is left out, and the rest comes from the PodAllocations alone. */
+static void put_report(struct explain *x, str node_name)
+{
+    struct json *report = NULL;
+    err_t e;
+    if (explain_get(x, &market_node_resource, S(""), node_name, &report, &e) < 0)
+        return;
+    const struct json *status = json_get(report, "status"), *o = json_get(status, "overcommit"),
+                      *problems = json_get(status, "problems");
+    if (!o)
+        return;
+    buf_printf(&x->out,
+               "  limits " STR_FMT " of " STR_FMT " (kappa %.2f of %.2f, " STR_FMT
+               "), requests " STR_FMT " of " STR_FMT ", victims %.2f %%, round %lld\n",
+               STR_ARG(json_text(json_get(o, "limitsCPU"))),
+               STR_ARG(json_text(json_get(o, "limitsCapacityCPU"))),
+               json_real(json_get(o, "kappa"), 0), json_real(json_get(o, "max"), 0),
+               STR_ARG(json_text(json_get(o, "reason"))),
+               STR_ARG(json_text(json_get(o, "requestsCPU"))),
+               STR_ARG(json_text(json_get(o, "allocatableCPU"))),
+               json_real(json_get(o, "victims"), 0) * 100,
+               (long long)json_int(json_get(status, "round"), 0));
+    if (json_get(status, "modeMemory"))
+        buf_printf(&x->out, "  memory wanted " STR_FMT " of " STR_FMT " (" STR_FMT ", lambda %g)\n",
+                   STR_ARG(json_text(json_get(status, "demandMemory"))),
+                   STR_ARG(json_text(json_get(status, "capacityMemory"))),
+                   STR_ARG(json_text(json_get(status, "modeMemory"))),
+                   json_real(json_get(status, "lambdaMemory"), 0));
+    for (size_t i = 0; i < json_len(problems); i++)
+        buf_printf(&x->out, "  problem " STR_FMT ": " STR_FMT "\n",
+                   STR_ARG(json_text(json_get(json_item(problems, i), "name"))),
+                   STR_ARG(json_text(json_get(json_item(problems, i), "message"))));
+}
+
 void explain_market_put_node(struct explain *x, const struct json *list, str node_name,
                              const struct json *node, str marked_uid)
 {
@@ -80,6 +115,7 @@ void explain_market_put_node(struct explain *x, const struct json *list, str nod
     buf_printf(&x->out, ": " STR_FMT "%sprice %g, lambda %g\n", STR_ARG(mode), mode.n ? ", " : "",
                json_real(json_get(status, "shadowPriceCPU"), 0),
                json_real(json_get(status, "lambdaCPU"), 0));
+    put_report(x, node_name);
     buf_printf(&x->out, "  %-52s %8s %8s %8s %8s %8s  %s\n", "POD", "USES", "NEEDS", "REQUEST",
                "LIMIT", "APPLIED", "PHASE");
     for (size_t i = 0; i < json_len(list); i++) {

@@ -22,8 +22,10 @@
 #include "milli.h"
 
 #include <malloc.h>
+#include <stdio.h>
+#include <sys/mman.h>
 
-enum { WORKERS = 4, LABEL_BYTES_MAX = 63, MOUNTINFO_MAX = 4 << 20 };
+enum { STARTUP_ROUNDS = 2, WORKERS = 4, LABEL_BYTES_MAX = 63, MOUNTINFO_MAX = 4 << 20 };
 
 /* ---- callbacks of the sampler */
 
@@ -100,6 +102,7 @@ static void on_round(void *context, const struct round_report *report)
         if (pod->sampled.market.last_ns)
             update_pod(a, pod);
     }
+    market_agent_queue_report(a);
 }
 
 /* ---- latencies */
@@ -119,7 +122,26 @@ static void ask_latencies(struct market_agent *a)
     latency_request(a->latency, targets, n);
 }
 
-/* Returns the memory of a slow round to the system: it is not needed for 15 s. */
+/* Drops pages of code that only the start needed, such as TLS handshakes and the first lists; the
+ * kernel maps them again if they are executed. Code is never written, so nothing can be lost. */
+static void drop_startup_code(void)
+{
+    auto_buf struct buf maps = { 0 };
+    if (file_read("/proc/self/maps", MOUNTINFO_MAX, &maps, NULL) < 0)
+        return;
+    str rest = buf_str(&maps);
+    for (str line; str_cut(&rest, '\n', &line);) {
+        unsigned long from, to;
+        char mode[5];
+        if (str_find_char(line, '/') < line.n &&
+            sscanf(line.p, "%lx-%lx %4s", &from, &to, mode) == 3 && !strcmp(mode, "r-xp"))
+            (void)madvise((void *)from, to - from,
+                          MADV_DONTNEED); // NOLINT(performance-no-int-to-ptr)
+    }
+}
+
+/* Returns the memory of a slow round to the system: it is not needed for 15 s. After the first
+ * round, so is the code of the start. */
 static void on_tick(void *context)
 {
     struct market_agent *a = context;
@@ -127,6 +149,8 @@ static void on_tick(void *context)
     market_agent_read_memory(a);
     if (a->rounded)
         malloc_trim(0);
+    if (a->rounded && a->startup_rounds < STARTUP_ROUNDS && ++a->startup_rounds == STARTUP_ROUNDS)
+        drop_startup_code();
     a->rounded = false;
 }
 
@@ -264,6 +288,11 @@ static int start_caches(struct market_agent *a, err_t *e)
                                                                   .reconcile = market_agent_write,
                                                                   .context = a,
                                                                   .workers = WORKERS });
+    a->reporter =
+        manager_controller(a->manager, &(struct controller_spec){ .name = "market-node",
+                                                                  .reconcile = market_agent_report,
+                                                                  .context = a,
+                                                                  .workers = 1 });
     controller_watch(a->controller, a->pods, on_pod_changed);
     controller_watch(a->controller, a->allocations, on_allocation_changed);
     cache_handle(a->pods, on_input_changed, a);
@@ -359,6 +388,7 @@ static void stop_agent(void *state)
     latency_free(a->latency);
     qtable_store_free(a->qtables);
     market_agent_config_done(&a->config);
+    market_agent_clear_problems(a);
     cgroup_tree_done(&a->tree);
     for (size_t i = 0; i < countof(a->selectors); i++)
         buf_done(&a->selectors[i]);

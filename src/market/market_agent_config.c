@@ -32,6 +32,34 @@ static struct json *valid_values(struct arena *a, const struct json *data,
     return good;
 }
 
+/* A pair of settings that contradict each other keeps its last valid values. */
+static void keep_pair(int64_t *least, int64_t *most, int64_t least_before, int64_t most_before,
+                      const char *sentence, const struct agent_config_source *source)
+{
+    if (*most >= *least)
+        return;
+    *least = least_before;
+    *most = most_before;
+    source->complain(source->complain_context, sentence);
+}
+
+static void keep_pairs(struct market_config *now, const struct market_config *before,
+                       const struct agent_config_source *source)
+{
+    keep_pair(&now->fast_ns, &now->slow_ns, before->fast_ns, before->slow_ns,
+              "slowLoopInterval is below fastLoopInterval; both keep their last valid values",
+              source);
+    keep_pair(&now->sampling_ns, &now->write_ns, before->sampling_ns, before->write_ns,
+              "writeInterval is below samplingInterval; both keep their last valid values", source);
+    if (now->fast_step_max < now->fast_step_min) {
+        now->fast_step_min = before->fast_step_min;
+        now->fast_step_max = before->fast_step_max;
+        source->complain(
+            source->complain_context,
+            "fastStepSizeMax is below fastStepSizeMin; both keep their last valid values");
+    }
+}
+
 int market_agent_config_load(struct agent_config *c, const struct agent_config_source *source,
                              err_t *e)
 {
@@ -44,6 +72,8 @@ int market_agent_config_load(struct agent_config *c, const struct agent_config_s
         market_config_read(&market, &a, good, ignore_complaint, NULL);
         market_config_read_env(&market, &a, source->environment, source->environment_context,
                                source->complain, source->complain_context);
+        struct market_config defaults = market_config_default(MARKET_DEFAULTS);
+        keep_pairs(&market, c->good ? &c->market : &defaults, source);
         r = market_config_check(&market, e);
         if (r == 0) {
             arena_done(&c->arena);

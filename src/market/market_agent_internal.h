@@ -5,6 +5,7 @@
 #include "../base/set.h"
 #include "../kube/manager.h"
 #include "hpa_peace_core.h"
+#include "joint_core.h"
 #include "latency.h"
 #include "latency_core.h"
 #include "market_agent_config.h"
@@ -87,13 +88,20 @@ struct market_agent {
     int64_t reserved_bytes;    /* the same of memory */
     struct memory_node memory; /* of the last round */
     int64_t memory_ns;         /* monotonic time of it; 0: none */
-    double price;              /* published: the same for all pods of the node */
-    int64_t short_ns; /* monotonic: when growth last had to wait for other pods to shrink */
+    struct joint_result joint; /* both prices, of the same round */
+    VEC(char *) problems;      /* settings that are invalid, one sentence each; owned */
+    int64_t excluded_n;        /* pods that do not take part */
+    struct controller *reporter;
+    int64_t reported_ns; /* monotonic time of the last NodeMarket; 0: write one */
+    bool has_report;     /* the object exists */
+    double price;        /* published: the same for all pods of the node */
+    int64_t short_ns;    /* monotonic: when growth last had to wait for other pods to shrink */
     uint64_t seed, counted_errors;
-    bool dirty;   /* pods or the node changed: sync all of them */
-    bool reload;  /* the configuration changed */
-    bool rounded; /* a slow round ran in this tick */
-    bool running; /* the caches are synced and the Q-tables loaded */
+    bool dirty;         /* pods or the node changed: sync all of them */
+    bool reload;        /* the configuration changed */
+    bool rounded;       /* a slow round ran in this tick */
+    int startup_rounds; /* slow rounds since the start, up to STARTUP_ROUNDS */
+    bool running;       /* the caches are synced and the Q-tables loaded */
 };
 
 static inline struct agent_pod *market_agent_at(const struct market_agent *a, size_t i)
@@ -130,6 +138,16 @@ struct agent_memory_sum market_agent_sum_memory(const struct agent_pod *pod);
 /* market_agent_status.c: what the agent writes into the status of a PodAllocation */
 struct json *market_agent_make_status(struct arena *arena, const struct market_agent *a,
                                       const struct agent_pod *pod);
+
+/* What is wrong with the pod's annotations, one sentence each. */
+struct json *market_agent_pod_problems(struct arena *arena, const struct agent_pod *pod);
+
+/* market_agent_node.c: the NodeMarket */
+void market_agent_add_problem(struct market_agent *a, const char *sentence);
+void market_agent_clear_problems(struct market_agent *a);
+void market_agent_emit_problems(struct market_agent *a);
+void market_agent_queue_report(struct market_agent *a); /* after a slow round */
+struct reconciled market_agent_report(struct reconcile *r);
 
 /* market_agent_write.c: PodAllocations */
 bool market_agent_is_written(const struct market_agent *a, const struct agent_pod *pod);

@@ -197,6 +197,31 @@ static void adopt(struct market_agent *a, struct agent_pod *pod, struct agent_me
     controller_add(a->controller, pod->record->meta.ns, pod->record->meta.name);
 }
 
+/* Both resources, cleared with the same weights: what is short, and what one more GiB is worth. */
+static void price_node(struct market_agent *a, const struct memory_container *containers)
+{
+    struct arena *scratch = loop_scratch(a->loop);
+    size_t n = sampler_count(a->sampler);
+    struct joint_pod *pods = arena_array(scratch, MAX(n, (size_t)1), sizeof(*pods));
+    struct clear_scratch room = { 0 };
+    for (size_t i = 0; i < n; i++) {
+        const struct agent_pod *pod = market_agent_at(a, i);
+        const struct market_pod *m = &pod->sampled.market;
+        pods[i] = (struct joint_pod){ .weight = (double)m->weight,
+                                      .cpu_floor_milli = m->guaranteed_milli,
+                                      .cpu_max_milli = m->bid_max_milli,
+                                      .cpu_now_milli = -1,
+                                      .memory_now_mib = -1 };
+        for (size_t j = 0; j < pod->memory->n; j++, containers++) {
+            pods[i].memory_safe_mib += containers->bid.safe / mib;
+            pods[i].memory_want_mib += containers->bid.want / mib;
+        }
+    }
+    int64_t memory = MAX(a->memory.allocatable - a->memory.others, (int64_t)0) / mib;
+    a->joint = joint_clear(market_agent_capacity(a), memory, pods, n, &room, scratch);
+    clear_scratch_done(&room);
+}
+
 /* Gathers all containers of the node, lets memory_round() decide, and adopts what changed. The
  * room of the node is shared in one go, so no order of pods gets more of it. */
 static void run_round(struct market_agent *a, int64_t now_s)
@@ -215,6 +240,7 @@ static void run_round(struct market_agent *a, int64_t now_s)
         }
     }
     memory_round(&a->memory, all, k);
+    price_node(a, all);
     k = 0;
     for (size_t i = 0; i < pods; i++) {
         struct agent_pod *pod = market_agent_at(a, i);

@@ -281,6 +281,8 @@ void market_agent_metrics_init(struct agent_metrics *m, struct metrics *r,
                             METRIC_GAUGE);
     m->oom_kills = single_metric(r, "mbcas_memory_oom_kills_total",
                                  "Containers killed for lack of memory", METRIC_COUNTER);
+    m->problems =
+        single_metric(r, "mbcas_config_problems", "Settings that are invalid", METRIC_GAUGE);
     init_clearing(m, r);
     for (size_t i = 0; i < AGENT_POD_FAMILIES; i++) {
         m->of_pods[i] = metrics_family(r, &of_pods[i].spec);

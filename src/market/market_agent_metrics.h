@@ -21,7 +21,7 @@ struct agent_changes { /* the same, from the first requested limit on */
 
 struct agent_metrics {
     struct metric *managed, *duration, *read_errors, *refused_writes, *overcommit, *limits,
-        *requests, *victims, *oom_kills, *lent, *iterations, *price, *lambda, *capacity;
+        *requests, *victims, *oom_kills, *problems, *lent, *iterations, *price, *lambda, *capacity;
     struct metric_family *mode, *mode_total;
     struct metric_family *of_pods[AGENT_POD_FAMILIES];
 };

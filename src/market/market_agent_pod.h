@@ -94,6 +94,8 @@ struct agent_hpa_record {
 };
 enum { AGENT_HPAS_BY_TARGET }; /* index by the name of the target */
 
+extern const struct resource market_node_resource; /* NodeMarket: market_agent_node.c */
+
 /* Without selectors: the agent adds those of its node. */
 extern const struct cache_spec market_agent_pod_cache, market_agent_node_cache,
     market_agent_config_cache, market_agent_allocation_cache, market_agent_hpa_cache;

@@ -56,7 +56,7 @@ static str describe_problem(struct arena *arena, enum floor_problem problem,
     }
 }
 
-static struct json *make_problems(struct arena *arena, const struct agent_pod *pod)
+struct json *market_agent_pod_problems(struct arena *arena, const struct agent_pod *pod)
 {
     const struct market_pod *m = &pod->sampled.market;
     struct json *list = json_new_arr(arena);
@@ -98,6 +98,6 @@ struct json *market_agent_make_status(struct arena *arena, const struct market_a
     json_set(arena, status, S("hpaPeace"), peace);
     struct json *memory = market_agent_memory_status(arena, pod);
     json_set(arena, status, S("memory"), memory ? memory : json_new_null(arena));
-    json_set(arena, status, S("problems"), make_problems(arena, pod));
+    json_set(arena, status, S("problems"), market_agent_pod_problems(arena, pod));
     return status;
 }

@@ -215,11 +215,12 @@ void market_agent_remove_all(struct market_agent *a)
 static void sync_pods(struct market_agent *a)
 {
     const struct agent_pod_record *record;
-    a->reserved_milli = a->reserved_bytes = 0;
+    a->reserved_milli = a->reserved_bytes = a->excluded_n = 0;
     cache_each(record, a->pods) {
         struct agent_pod_view view = market_agent_pod_view(record, a->excluded);
         a->reserved_milli += view.reserved_milli;
         a->reserved_bytes += view.reserved_bytes;
+        a->excluded_n += view.exclusion != AGENT_TAKES_PART;
         if (view.exclusion != AGENT_TAKES_PART)
             continue;
         struct agent_pod *pod = find_by_uid(a, record->meta.uid);
@@ -264,10 +265,9 @@ static const char *lookup_environment(void *context, const char *name)
     return getenv(name);
 }
 
-static void log_complaint(void *context, const char *sentence)
+static void note_complaint(void *context, const char *sentence)
 {
-    (void)context;
-    log_warn("invalid setting ignored", KV_C("error", sentence));
+    market_agent_add_problem(context, sentence);
 }
 
 static str config_data(const struct market_agent *a)
@@ -283,7 +283,9 @@ int market_agent_load_config(struct market_agent *a, err_t *e)
 {
     struct agent_config_source source = { .data = config_data(a),
                                           .environment = lookup_environment,
-                                          .complain = log_complaint };
+                                          .complain = note_complaint,
+                                          .complain_context = a };
+    market_agent_clear_problems(a);
     int r = market_agent_config_load(&a->config, &source, e);
     if (r < 0)
         return r;
@@ -317,7 +319,8 @@ void market_agent_sync(void *context)
         a->reload = false;
         a->dirty = true;
         if (market_agent_load_config(a, &e) < 0)
-            log_warn("invalid configuration; keeping the last valid one", KV_C("error", e.text));
+            market_agent_add_problem(a, e.text); /* the last valid configuration stays */
+        market_agent_emit_problems(a);
     }
     if (a->dirty) {
         a->dirty = false;

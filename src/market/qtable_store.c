@@ -1,6 +1,7 @@
 /* Q-tables in ConfigMaps: see qtable_store.h.
  *
  *      startup   read_shard(0), (1), ... until 404            -> table texts, on_loaded()
+ *                no shard at all: the tables of MBCAS, in mbcas-system
  *      every 30 s, and at shutdown
  *                collect() -> qtable_store_put() per agent    -> next of each table
  *                commit_next()                                -> changed?
@@ -18,6 +19,8 @@
 #include "qtable.h"
 
 #include <stdio.h>
+
+#define MBCAS_NAMESPACE "mbcas-system" /* where MBCAS wrote its tables */
 
 static const int64_t save_every_ns = 30 * NS_PER_S;
 
@@ -40,6 +43,7 @@ struct qtable_store {
     struct timer timer;
     int shard, shards; /* being read or written; how many were written last time */
     bool loaded, changed;
+    bool reads_old;        /* the tables of MBCAS are being read */
     bool stopping, failed; /* qtable_store_flush() was called; the write since then has failed */
 };
 
@@ -260,7 +264,13 @@ static void on_shard_read(void *context, const struct kube_reply *reply)
 {
     struct qtable_store *s = context;
     s->call = NULL;
-    if (reply->reason == KUBE_NOT_FOUND) {
+    if (reply->reason == KUBE_NOT_FOUND && !s->shard && !s->reads_old &&
+        !str_eqc(S(MBCAS_NAMESPACE), s->ns)) {
+        s->reads_old = true;
+        read_shard(s);
+        return;
+    }
+    if (reply->reason == KUBE_NOT_FOUND || (s->reads_old && reply->reason == KUBE_FORBIDDEN)) {
         finish_loading(s);
         return;
     }
@@ -273,7 +283,9 @@ static void on_shard_read(void *context, const struct kube_reply *reply)
         free(t->text);
         t->text = mem_dup(json_text(m->value).p, json_text(m->value).n);
     }
-    if (++s->shard < SHARDS_MAX)
+    if (s->reads_old)
+        log_info("Q-tables of MBCAS imported", KV_C("namespace", MBCAS_NAMESPACE));
+    if (!s->reads_old && ++s->shard < SHARDS_MAX)
         read_shard(s);
     else
         finish_loading(s);
@@ -285,7 +297,8 @@ static void read_shard(struct qtable_store *s)
     shard_name(s, s->shard, name);
     s->call = kube_send(s->o.kube, &(struct kube_request){ .verb = KUBE_GET,
                                                            .resource = &resource_configmaps,
-                                                           .ns = str_c(s->ns),
+                                                           .ns = s->reads_old ? S(MBCAS_NAMESPACE)
+                                                                              : str_c(s->ns),
                                                            .name = str_c(name),
                                                            .done = on_shard_read,
                                                            .context = s });

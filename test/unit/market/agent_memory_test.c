@@ -1,6 +1,8 @@
 /* Memory in the node agent: what it desires for a container, and when it desires nothing. */
 #include "agent_scene.h"
 
+#include "market/market_agent_pod.h"
+
 static void configure(struct scene *s, const char *data)
 {
     const struct json *have =
@@ -119,12 +121,66 @@ static void without_the_setting_no_memory_is_touched(void)
     end(&s);
 }
 
+/* ---- the report about the node */
+
+static const struct json *report(struct scene *s)
+{
+    return json_get(cluster_get(&s->c, &market_node_resource, NULL, "n1"), "status");
+}
+
+static str condition(struct scene *s, const char *type, const char *field)
+{
+    const struct json *list = json_get(report(s), "conditions");
+    for (size_t i = 0; i < json_len(list); i++)
+        if (str_eqc(json_text(json_get(json_item(list, i), "type")), type))
+            return json_text(json_get(json_item(list, i), field));
+    return S("");
+}
+
+static void a_node_reports_prices_and_what_is_invalid(void)
+{
+    struct scene s;
+    begin_memory(&s, "full");
+    pass(&s, 60);
+    EQ_STR(json_text(json_get(report(&s), "mode")), S("uncongested"));
+    EQ_STR(json_text(json_get(report(&s), "modeMemory")), S("uncongested"));
+    EQ_INT(json_int(json_get(report(&s), "bidders"), 0), 1);
+    EQ_STR(condition(&s, "ConfigValid", "status"), S("True"));
+    configure(&s, "{\"slowLoopIntervall\":\"5s\",\"fastLoopInterval\":\"30s\","
+                  "\"systemReservePercent\":\"50\",\"limitOvercommit\":\"0.9\"}");
+    pass(&s, 30);
+    EQ_STR(condition(&s, "ConfigValid", "status"), S("False"));
+    EQ_STR(condition(&s, "ConfigValid", "reason"), S("InvalidSetting"));
+    EQ_REAL(metric(&s, "mbcas_config_problems "), 3);
+    EQ_REAL(metric(&s, "mbcas_capacity_millicores "), 1000); /* the valid one applies */
+    const struct json *problems = json_get(report(&s), "problems");
+    EQ_INT(json_len(problems), 3);
+    const struct json *events =
+        json_get(cluster_do(&s.c, KUBE_LIST, &resource_events, "default", NULL, S("")).object,
+                 "items");
+    size_t told = 0;
+    for (size_t i = 0; i < json_len(events); i++)
+        told += str_eqc(json_text(json_get(json_item(events, i), "reason")), "InvalidSetting");
+    EQ_INT(told, 1);
+    configure(&s, "{\"slowLoopIntervall\":null,\"fastLoopInterval\":\"2s\","
+                  "\"limitOvercommit\":\"1\"}");
+    pass(&s, 30);
+    EQ_STR(condition(&s, "ConfigValid", "status"), S("True"));
+    EQ_STR(condition(&s, "Overcommit", "reason"), S("Off"));
+    /* deleted by a user: it returns */
+    cluster_do(&s.c, KUBE_DELETE, &market_node_resource, NULL, "n1", S(""));
+    pass(&s, 150);
+    OK(report(&s));
+    end(&s);
+}
+
 int main(void)
 {
     return tap_run((struct tap_case[]){
         TAP(a_limit_grows_before_the_container_is_killed),
         TAP(requests_alone_move_if_so_configured),
         TAP(without_the_setting_no_memory_is_touched),
+        TAP(a_node_reports_prices_and_what_is_invalid),
         { 0 },
     });
 }

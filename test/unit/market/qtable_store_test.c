@@ -135,6 +135,25 @@ static void what_fits_again_is_in_one(void)
     end(&s);
 }
 
+/* Tables of an MBCAS that ran here before are found where it wrote them, and stay there. */
+static void tables_of_mbcas_are_imported(void)
+{
+    struct scene s = { .workloads = 0 };
+    struct agent agent;
+    cluster_start(&s.c, 1780000000);
+    cluster_do(&s.c, KUBE_CREATE, &resource_namespaces, NULL, "mbcas-system",
+               S("{\"metadata\":{\"name\":\"mbcas-system\"}}"));
+    cluster_do(&s.c, KUBE_CREATE, &resource_configmaps, "mbcas-system", "mbcas-qtable-n1",
+               S("{\"metadata\":{\"name\":\"mbcas-qtable-n1\"},\"data\":{\"uid-1\":"
+                 "\"{\\\"low:none:excess\\\":{\\\"normal\\\":4.5}}\"}}"));
+    store_up(&s);
+    agent_init(&agent, 0.2, 1);
+    OK(qtable_store_get(s.store, S("default.Deployment.web"), S("uid-1"), &agent));
+    OK(!qtable_store_get(s.store, S("default.Deployment.web"), S("uid-2"), &agent));
+    agent_done(&agent);
+    end(&s);
+}
+
 static void it_is_written_when_it_changed(void)
 {
     struct scene s;
@@ -153,6 +172,7 @@ int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(what_does_not_fit_into_one_goes_into_the_next),
                                         TAP(what_fits_again_is_in_one),
+                                        TAP(tables_of_mbcas_are_imported),
                                         TAP(it_is_written_when_it_changed),
                                         { 0 } });
 }
