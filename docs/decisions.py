@@ -183,7 +183,7 @@ The seed was read from `/dev/urandom` after the rules were fixed.
                   ["--workload", "mix8,scarce,many-idle,greedy,not-resizable,web-batch,restarts,together,hot-cold,memory,short-memory"]):
         command = ["simulate", "market", *flags, "--seed", "8832996"]
         done = subprocess.run([flyball, *command], check=True, capture_output=True, text=True)
-        print(f"$ flyball {' '.join(command)}\n{done.stdout.rstrip()}")
+        print(f"# flyball {' '.join(command)}\n{done.stdout.rstrip()}")
         print("```" if "120" not in flags else "")
 
 

@@ -20,10 +20,9 @@ KINDS = [
 OPAQUE = {"core.v1." + name for name in (
     "AttachedVolume ContainerImage ContainerRestartRule ContainerUser EnvFromSource EnvVarSource EphemeralContainer "
     "HostAlias Lifecycle NodeAllocatableResourceClaimStatus NodeConfigStatus NodeDaemonEndpoints NodeFeatures "
-    "NodeRuntimeHandler NodeSystemInfo PersistentVolumeClaim PodAffinity PodAntiAffinity PodDNSConfig "
-    "PodExtendedResourceClaimStatus PodResourceClaim PreferredSchedulingTerm "
-    "PodResourceClaimStatus PodSchedulingGroup PodSecurityContext Probe ResourceStatus SecurityContext "
-    "SessionAffinityConfig TopologySelectorTerm TopologySpreadConstraint Volume VolumeDevice VolumeMount "
+    "NodeRuntimeHandler PersistentVolumeClaim PodAffinity PodAntiAffinity PodDNSConfig "
+    "PodExtendedResourceClaimStatus PodResourceClaimStatus PodSchedulingGroup PodSecurityContext Probe ResourceStatus "
+    "SecurityContext SessionAffinityConfig TopologySelectorTerm TopologySpreadConstraint Volume VolumeDevice VolumeMount "
     "VolumeMountStatus").split()} | {"batch.v1.PodFailurePolicy", "batch.v1.SuccessPolicy",
     "meta.v1.ManagedFieldsEntry"}
 SCALARS = {"string": "STRING", "bytes": "BYTES", "int32": "INT32", "int64": "INT64", "bool": "BOOL",
