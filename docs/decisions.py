@@ -211,7 +211,7 @@ two minutes, `idle` nothing, then 24 requests per second.
 
 ## What can be known
 
-Two plans say what can be gained. Both know the true weight of each request, and the least constant headroom that attains the
+Two plans show what can be gained. Both know the true weight of each request, and the least constant headroom that attains the
 goal, found afterwards on this trace; no limit on changes, but the first removes only when a fifth is free. (No changes at all: no
 such plan attains the goal, and the best static fleet is shown.) The first sees the load of the last minute and nothing of the future: where it costs more than 1.15, better capacities and a better headroom are not enough to reach 1.15
 while the load is followed; only a better forecast is. The second knows the mean load of each three minutes in advance, but not what moves

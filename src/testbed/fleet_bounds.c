@@ -1,5 +1,5 @@
 /* What a policy cannot do better than without some knowledge: plans of one variant that know the true weight of a
- * request, by its profile, and are told the best constant headroom afterwards.
+ * request, by its profile, and use the constant headroom that is best in hindsight.
  *
  *   known-mean    each moment's mean load over the three minutes around it is known in advance, what moves
  *                 within them is not. Ordered ahead, never late: what noise and whole replicas cost.
@@ -7,7 +7,7 @@
  *                 is free. What is lost by not knowing the future, with everything else known.
  *
  * The headroom is the least with which the plan attains the goal, by bisection over full runs. Neither is
- * a bound by proof. They say what is left to gain by better forecasts and by better capacities. */
+ * a bound by proof. They show what is left to gain by better forecasts and by better capacities. */
 #include "fleet_search.h"
 #include "policies.h"
 

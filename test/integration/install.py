@@ -75,7 +75,7 @@ def namespace_and_image_are_set_everywhere():
     assert "flyball-system" not in text
     assert not re.findall(r".*(?:namespace|metadata\.name): flyball-agent$|.*serviceaccount:flyball-agent:.*", text,
                           re.MULTILINE)
-    assert text.count("'system:serviceaccount:nodes:flyball-agent'") == 2
+    assert text.count("'system:serviceaccount:nodes:flyball-agent'") == 3
     images = re.findall(r"image: (\S+)", text)
     assert images == ["store/flyball:7"] * 2, images
 
@@ -220,7 +220,7 @@ def kustomize_prints_the_same():
     assert kustomized("../examples/kustomize/single")["Deployment", "flyball-operator"]["spec"]["replicas"] == 1
     assert kustomized("../examples/kustomize/alerts").keys() - found.keys() == {("PrometheusRule", "flyball")}
     left = kustomized("../examples/kustomize/without-agent")
-    assert not [k for k in left if "agent" in k[1]] and len(found) - len(left) == 15, found.keys() - left.keys()
+    assert not [k for k in left if "agent" in k[1]] and len(found) - len(left) == 17, found.keys() - left.keys()
 
 
 @case

@@ -67,7 +67,7 @@ def knowledge_is_worth_money(flyball, _):
     out, _ = usual(flyball, "--policy", "oracle,known-mean,last-minute", "-o", "json")
     oracle, mean, follow = json.loads(out)["policies"]
     assert mean["attainedPercent"] >= 99 and follow["attainedPercent"] >= 99, out
-    assert oracle["cost"] * 0.97 < mean["cost"] < follow["cost"], out  # the oracle's grid is twice as wide
+    assert oracle["cost"] * 0.97 < mean["cost"] <= follow["cost"], out  # the oracle's grid is twice as wide
 
 
 def same_seed_gives_same_bytes(flyball, _):
@@ -284,12 +284,12 @@ class Prometheus(Handler):
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
-        self.answer(urllib.parse.parse_qs(body))
+        self.reply(urllib.parse.parse_qs(body))
 
     def do_GET(self):
-        self.answer(urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query))
+        self.reply(urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query))
 
-    def answer(self, query):
+    def reply(self, query):
         promql = query["query"][0]
         self.asked.append(promql)
         start, end, step = (float(query[k][0]) for k in ("start", "end", "step"))
