@@ -158,16 +158,18 @@ static void emit_memory(struct arena *a, const struct market_turn *turn)
     emit_event(turn, false, "MemoryApplied", arena_str(a, buf_str(&text)));
 }
 
-/* Emits an event if the phase, the reason or the applied limit changed. */
+/* Emits an event if the phase, the reason or the applied limit changed. A resize of memory changes the phase as well: it is
+ * not one of CPU. */
 static void emit_change(struct arena *a, const struct market_turn *turn, const struct json *next)
 {
     const struct actuate_plan *plan = &turn->plan;
     bool same = same_text(turn->old, next, "phase") && same_text(turn->old, next, "reason");
     bool applied = plan->verified && str_eqc(str_c(plan->reason), "Applied");
-    if (applied && turn->track->sent_memory)
+    bool is_memory = applied && turn->track->sent_memory;
+    if (is_memory)
         emit_memory(a, turn);
     turn->track->sent_memory &= !plan->verified;
-    if (applied && (!same || !same_text(turn->old, next, "appliedCPULimit")))
+    if (applied && ((!same && !is_memory) || !same_text(turn->old, next, "appliedCPULimit")))
         emit_event(turn, false, "CPUApplied",
                    arena_printf(a, "CPU limit %lldm and request %lldm are in force" STR_FMT,
                                 (long long)plan->in_force_limit, (long long)plan->in_force_request,

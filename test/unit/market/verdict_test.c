@@ -82,10 +82,12 @@ static void memory_grows_before_cpu_and_in_a_patch_of_its_own(void)
     EQ_STR(memory_of(&c), S("64Mi/32Mi"));
     world_enact(&c, "a");
     world_pass_time(&c, 6);
+    int cpu_events = (int)world_count_events(&c, "CPUApplied");
     EQ_STR(memory_of(&c), S("96Mi/80Mi"));
     world_expect_status(&c, "a", "Pending", "Applying");
     world_enact_and_verify(&c, "a");
     EQ_INT(world_count_events(&c, "MemoryApplied"), 1);
+    EQ_INT(world_count_events(&c, "CPUApplied"), cpu_events); /* it did not change */
     const struct json *o = cluster_get(&c, &market_allocation_resource, WORLD_NS, "default-a");
     const struct json *original = json_item(json_at(o, "status", "originalResources", NULL), 0);
     EQ_STR(json_text(json_get(original, "memoryLimit")), S("67108864"));
