@@ -412,7 +412,7 @@ def lists_convert_each_object_once(w, _):
     for again in range(2):
         items = w.api.get(THINGS % "v2")["items"]
         same([t["spec"] for t in items], [{"dimensions": {"size": i}} for i in range(70)])
-    same([len(r["review"]["request"]["objects"]) for r in w.converter.take()], [64, 6])
+    same(sorted(len(r["review"]["request"]["objects"]) for r in w.converter.take()), [6, 64])  # sent together
     w.api.patch(THINGS % "v2" + "/t05", {"spec": {"dimensions": {"size": 500}}})
     same(w.api.get(THINGS % "v1" + "/t05")["spec"], {"size": 500})
     same(w.api.get(THINGS % "v2")["items"][5]["spec"], {"dimensions": {"size": 500}})
