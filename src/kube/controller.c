@@ -416,13 +416,15 @@ void reconcile_later(struct reconcile *r)
 
 struct tracer_span reconcile_trace(const struct reconcile *r)
 {
-    return tracer_begin(kube_tracer(r->controller->kube), &r->span);
+    return r->span.id ? tracer_begin(kube_tracer(r->controller->kube), &r->span)
+                      : (struct tracer_span){ 0 };
 }
 
 void reconcile_traced(const struct reconcile *r, const struct tracer_span *step,
                       const struct tracer_result *result)
 {
-    tracer_end(kube_tracer(r->controller->kube), step, result);
+    if (step->id)
+        tracer_end(kube_tracer(r->controller->kube), step, result);
 }
 
 static void trace_call(const struct turn_call *call, const struct kube_reply *reply)
