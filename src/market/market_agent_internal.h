@@ -139,6 +139,10 @@ struct agent_memory_sum market_agent_sum_memory(const struct agent_pod *pod);
 struct json *market_agent_make_status(struct arena *arena, const struct market_agent *a,
                                       const struct agent_pod *pod);
 
+/* Members of a status: "250m"; a number with three decimals, at most PRICE_MAX. */
+void market_agent_set_milli(struct arena *arena, struct json *o, const char *key, int64_t milli);
+void market_agent_set_real(struct arena *arena, struct json *o, const char *key, double value);
+
 /* What is wrong with the pod's annotations, one sentence each. */
 struct json *market_agent_pod_problems(struct arena *arena, const struct agent_pod *pod);
 

@@ -131,31 +131,20 @@ static struct json *make_conditions(struct arena *arena, const struct market_age
 
 /* ---- the status */
 
-static void set_milli(struct arena *arena, struct json *o, const char *key, int64_t milli)
-{
-    json_set_str(arena, o, key, arena_printf(arena, "%lldm", (long long)milli));
-}
-
-static void set_real(struct arena *arena, struct json *o, const char *key, double value)
-{
-    double bounded = isfinite(value) ? MIN(value, PRICE_MAX) : PRICE_MAX;
-    json_set(arena, o, str_c(key),
-             json_new_real(arena, (double)milli_round(bounded * 1000) / 1000));
-}
-
 static struct json *make_overcommit(struct arena *arena, const struct market_agent *a)
 {
     const struct market_node *node = sampler_node(a->sampler);
     struct json *o = json_new_obj(arena);
-    set_real(arena, o, "kappa", (double)node->kappa.kappa_milli / 1000);
-    set_real(arena, o, "max", a->config.market.limit_overcommit);
+    market_agent_set_real(arena, o, "kappa", (double)node->kappa.kappa_milli / 1000);
+    market_agent_set_real(arena, o, "max", a->config.market.limit_overcommit);
     json_set_str(arena, o, "reason", str_c(overcommit_reason_name(node->kappa.reason)));
-    set_milli(arena, o, "limitsCPU", node->limits_milli);
-    set_milli(arena, o, "limitsCapacityCPU", node->kappa.limits_capacity_milli);
-    set_milli(arena, o, "requestsCPU", node->requests_milli);
-    set_milli(arena, o, "allocatableCPU", market_agent_allocatable((void *)(uintptr_t)a));
-    set_real(arena, o, "victims", (double)node->pressure.victims_ppm / 1e6);
-    set_real(arena, o, "worst", (double)node->pressure.worst_ppm / 1e6);
+    market_agent_set_milli(arena, o, "limitsCPU", node->limits_milli);
+    market_agent_set_milli(arena, o, "limitsCapacityCPU", node->kappa.limits_capacity_milli);
+    market_agent_set_milli(arena, o, "requestsCPU", node->requests_milli);
+    market_agent_set_milli(arena, o, "allocatableCPU",
+                           market_agent_allocatable((void *)(uintptr_t)a));
+    market_agent_set_real(arena, o, "victims", (double)node->pressure.victims_ppm / 1e6);
+    market_agent_set_real(arena, o, "worst", (double)node->pressure.worst_ppm / 1e6);
     return o;
 }
 
@@ -170,7 +159,7 @@ static void set_memory(struct arena *arena, const struct market_agent *a, struct
     json_set_str(arena, status, "demandMemory",
                  arena_printf(arena, "%lldMi", (long long)(m->demand >> 20)));
     json_set_str(arena, status, "modeMemory", str_c(market_mode_name(a->joint.memory.mode)));
-    set_real(arena, status, "lambdaMemory", a->joint.memory.lambda);
+    market_agent_set_real(arena, status, "lambdaMemory", a->joint.memory.lambda);
     json_set_str(arena, status, "dominant", str_c(joint_resource_name(a->joint.dominant)));
 }
 
@@ -183,14 +172,14 @@ static struct json *make_report(struct arena *arena, const struct market_agent *
     char time[RFC3339_TEXT_MAX];
     json_set_int(arena, status, "round", node->round);
     json_set_str(arena, status, "time", rfc3339_text(loop_wall_ns(a->loop) / NS_PER_S, time));
-    set_milli(arena, status, "capacityCPU", node->capacity_milli);
-    set_milli(arena, status, "lentCPU", node->lent_milli);
-    set_milli(arena, status, "demandCPU", node->price.demand_milli);
-    set_milli(arena, status, "guaranteedCPU", node->guaranteed_milli);
+    market_agent_set_milli(arena, status, "capacityCPU", node->capacity_milli);
+    market_agent_set_milli(arena, status, "lentCPU", node->lent_milli);
+    market_agent_set_milli(arena, status, "demandCPU", node->price.demand_milli);
+    market_agent_set_milli(arena, status, "guaranteedCPU", node->guaranteed_milli);
     json_set_str(arena, status, "mode", str_c(market_mode_name(node->price.mode)));
-    set_real(arena, status, "lambdaCPU", node->price.lambda_per_core);
-    set_real(arena, status, "shadowPriceCPU", node->price.shadow_price);
-    set_real(arena, published, "price", node->published.price);
+    market_agent_set_real(arena, status, "lambdaCPU", node->price.lambda_per_core);
+    market_agent_set_real(arena, status, "shadowPriceCPU", node->price.shadow_price);
+    market_agent_set_real(arena, published, "price", node->published.price);
     json_set_str(arena, published, "mode", str_c(market_mode_name(node->published.mode)));
     json_set_int(arena, published, "round", node->published.round);
     json_set(arena, status, S("published"), published);

@@ -7,12 +7,12 @@
 
 #include <math.h>
 
-static void set_milli(struct arena *arena, struct json *o, const char *key, int64_t milli)
+void market_agent_set_milli(struct arena *arena, struct json *o, const char *key, int64_t milli)
 {
     json_set_str(arena, o, key, arena_printf(arena, "%lldm", (long long)milli));
 }
 
-static void set_real(struct arena *arena, struct json *o, const char *key, double value)
+void market_agent_set_real(struct arena *arena, struct json *o, const char *key, double value)
 {
     double bounded = isfinite(value) ? MIN(value, PRICE_MAX) : PRICE_MAX;
     json_set(arena, o, str_c(key),
@@ -79,22 +79,22 @@ struct json *market_agent_make_status(struct arena *arena, const struct market_a
     struct json *status = json_new_obj(arena), *peace = json_new_obj(arena);
     str hpa;
     struct hpa_peace_result held = market_agent_peace(a, pod, &hpa);
-    set_milli(arena, status, "usageCPU", m->agent.usage_milli);
-    set_milli(arena, status, "needCPU", market_pod_need(m));
-    set_milli(arena, status, "guaranteedCPU", m->guaranteed_milli);
-    set_milli(arena, status, "bidMaxCPU", m->bid_max_milli);
-    set_milli(arena, status, "shareCPU", m->share_milli);
-    set_milli(arena, status, "nodeCapacityCPU", node->capacity_milli);
-    set_real(arena, status, "throttling", (double)m->slow_throttled);
-    set_real(arena, status, "weight", (double)m->weight);
-    set_real(arena, status, "lambdaCPU", node->price.lambda_per_core);
+    market_agent_set_milli(arena, status, "usageCPU", m->agent.usage_milli);
+    market_agent_set_milli(arena, status, "needCPU", market_pod_need(m));
+    market_agent_set_milli(arena, status, "guaranteedCPU", m->guaranteed_milli);
+    market_agent_set_milli(arena, status, "bidMaxCPU", m->bid_max_milli);
+    market_agent_set_milli(arena, status, "shareCPU", m->share_milli);
+    market_agent_set_milli(arena, status, "nodeCapacityCPU", node->capacity_milli);
+    market_agent_set_real(arena, status, "throttling", (double)m->slow_throttled);
+    market_agent_set_real(arena, status, "weight", (double)m->weight);
+    market_agent_set_real(arena, status, "lambdaCPU", node->price.lambda_per_core);
     json_set_str(arena, status, "mode", str_c(market_mode_name(node->published.mode)));
     json_set(arena, status, S("priceRound"), json_new_int(arena, node->published.round));
     json_set_str(arena, peace, "state", str_c(hpa_peace_name(held.state)));
     if (hpa.n)
         json_set_str(arena, peace, "hpa", hpa);
     if (held.floor_milli)
-        set_milli(arena, peace, "floor", held.floor_milli);
+        market_agent_set_milli(arena, peace, "floor", held.floor_milli);
     json_set(arena, status, S("hpaPeace"), peace);
     struct json *memory = market_agent_memory_status(arena, pod);
     json_set(arena, status, S("memory"), memory ? memory : json_new_null(arena));
