@@ -143,8 +143,8 @@ static int start_runtime(struct runtime *rt, err_t *e)
         return r;
     rt->metrics = metrics_new();
     process_metrics_register(rt->metrics, loop_wall_ns(rt->loop));
-    if ((r = tracer_new(rt->loop, rt->metrics, &rt->tracer, e)) < 0 ||
-        (r = connect_cluster(rt, e)) < 0 || (r = start_manager(rt, e)) < 0)
+    rt->tracer = tracer_new(rt->loop, rt->metrics);
+    if ((r = connect_cluster(rt, e)) < 0 || (r = start_manager(rt, e)) < 0)
         return r;
     start_trim_begin(&rt->start_trim, rt->loop, 1);
     signal_watch_new(rt->loop, SIGTERM, on_signal, rt, &rt->term);

@@ -267,8 +267,8 @@ static int start_up(struct up *up, err_t *e)
         return r;
     up_clock_start(up);
     up->metrics = metrics_new();
-    r = tracer_new(up->loop, up->metrics, &up->tracer, e);
-    r = r < 0 ? r : up_serve(up, e);
+    up->tracer = tracer_new(up->loop, up->metrics);
+    r = up_serve(up, e);
     r = r < 0 ? r : up_connect(up, up->metrics, &up->kube, e);
     r = r < 0 ? r : up_connect(up, NULL, &up->testbed_kube, e);
     if (r < 0)

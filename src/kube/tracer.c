@@ -318,14 +318,14 @@ static int connect_collector(struct tracer *t, str whole, str base, err_t *e)
     return r < 0 ? r : read_headers(t, url, e);
 }
 
-int tracer_new(struct loop *loop, struct metrics *metrics, struct tracer **ret, err_t *e)
+struct tracer *tracer_new(struct loop *loop, struct metrics *metrics)
 {
     str whole = read_variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"),
         base = read_variable("OTEL_EXPORTER_OTLP_ENDPOINT");
-    *ret = NULL;
+    err_t e;
     if (!(whole.n || base.n) || str_eqc(read_variable("OTEL_SDK_DISABLED"), "true") ||
         str_eqc(read_variable("OTEL_TRACES_EXPORTER"), "none"))
-        return 0;
+        return NULL;
     struct tracer *t = mem_zero(1, sizeof(*t));
     t->loop = loop;
     random_init(&t->random, random_seed(), 0);
@@ -337,16 +337,16 @@ int tracer_new(struct loop *loop, struct metrics *metrics, struct tracer **ret, 
                                     .labels = { "result" } });
     t->sent = METRIC(spans, S("sent")), t->dropped = METRIC(spans, S("dropped"));
     read_resource(t);
-    int r = connect_collector(t, whole, base, e);
-    r = r < 0 ? r : read_ratio(t, e);
+    int r = connect_collector(t, whole, base, &e);
+    r = r < 0 ? r : read_ratio(t, &e);
     if (r < 0) {
+        log_error("no traces are sent", KV_C("error", e.text));
         tracer_free(t);
-        return r;
+        return NULL;
     }
     warn_of_unsupported();
     log_info("sending traces", KV("to", whole.n ? whole : base));
-    *ret = t;
-    return 0;
+    return t;
 }
 
 void tracer_free(struct tracer *t)

@@ -35,9 +35,10 @@ struct tracer_result {
     str error; /* empty: no error */
 };
 
-/* From OTEL_EXPORTER_OTLP_ENDPOINT and its relatives (docs/operations.md). `*ret` NULL: not requested. The loop must
- * outlive it; `metrics` counts what is sent and dropped. */
-int tracer_new(struct loop *loop, struct metrics *metrics, struct tracer **ret, err_t *e);
+/* From OTEL_EXPORTER_OTLP_ENDPOINT and its relatives (docs/operations.md). NULL: not requested, or not possible, which is
+ * logged: a program must not stop because it cannot be watched. The loop must outlive it; `metrics` counts what is sent and
+ * dropped. */
+struct tracer *tracer_new(struct loop *loop, struct metrics *metrics);
 void tracer_free(struct tracer *t); /* what was not sent is lost: at most the spans of a second */
 
 struct tracer_span tracer_begin(struct tracer *t,
